@@ -1,0 +1,141 @@
+"""Connections in the shape that Airflow defines them, turned into what stages need.
+
+Inside Airflow they come from its secrets backends; for the command line from AIRFLOW_CONN_* variables (JSON or URI).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from nightmill.domain.errors import ConfigError
+from nightmill.environment import Environment
+from nightmill.providers.connection import ProviderConnection
+from nightmill.storage.payloads import PayloadStore
+
+LEDGER = "nightmill_db"
+OWNER = "nightmill_owner"
+OBJECT_STORE = "NIGHTMILL_OBJECT_STORE"
+OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
+
+
+@dataclass(frozen=True, slots=True)
+class AirflowConnection:
+    """The fields of an Airflow connection."""
+
+    conn_id: str
+    host: str = ""
+    port: int | None = None
+    schema: str = ""
+    login: str = ""
+    password: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def database_url(self) -> str:
+        """The DSN of a Postgres connection; plain extra keys become parameters (sslmode, ...)."""
+        plain = {key: value for key, value in self.extra.items() if isinstance(value, str | int)}
+        query = f"?{urlencode(plain)}" if plain else ""
+        credentials = f"{quote(self.login, safe='')}:{quote(self.password, safe='')}"
+        return f"postgresql://{credentials}@{self.host}:{self.port or 5432}/{quote(self.schema, safe='')}{query}"
+
+    def provider_account(self, timeout_s: float) -> ProviderConnection:
+        """host = base URL, password = key, extra = project and organization."""
+        return ProviderConnection(
+            conn_id=self.conn_id,
+            base_url=self.host,
+            api_key=self.password,
+            project=self.extra.get("project"),
+            organization=self.extra.get("organization"),
+            timeout_s=timeout_s,
+        )
+
+    def file_system_options(self) -> dict[str, Any]:
+        """For fsspec's S3: login and password are the key pair; extra has endpoint_url and region_name."""
+        options: dict[str, Any] = {"key": self.login, "secret": self.password}
+        if self.extra.get("endpoint_url"):
+            options["endpoint_url"] = self.extra["endpoint_url"]
+        if self.extra.get("region_name"):
+            options["client_kwargs"] = {"region_name": self.extra["region_name"]}
+        return options
+
+
+Lookup = Callable[[str], AirflowConnection]
+
+
+@dataclass(frozen=True, slots=True)
+class LookedUp:
+    """The connections of an environment, by any look-up."""
+
+    lookup: Lookup
+
+    def database(self, conn_id: str) -> str:
+        """A Postgres DSN."""
+        return self.lookup(conn_id).database_url()
+
+    def provider(self, conn_id: str, timeout_s: float) -> ProviderConnection:
+        """Base URL and key of a provider's account."""
+        return self.lookup(conn_id).provider_account(timeout_s)
+
+
+def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environment:
+    """The environment of stages. NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder
+    below NIGHTMILL_HOME), NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
+    home = variables.get("NIGHTMILL_HOME", str(Path.home() / ".nightmill"))
+    conn_id = variables.get(OBJECT_STORE_CONN_ID)
+    return Environment(
+        ledger_dsn=lookup(LEDGER).database_url(),
+        payloads=PayloadStore(
+            variables.get(OBJECT_STORE, f"file://{home}/objects"),
+            lookup(conn_id).file_system_options() if conn_id else None,
+        ),
+        connections=LookedUp(lookup),
+    )
+
+
+def environment_of(variables: Mapping[str, str]) -> Environment:
+    """The environment whose connections stand in AIRFLOW_CONN_* variables."""
+    return environment_with(lambda conn_id: from_variables(conn_id, variables), variables)
+
+
+def from_variables(conn_id: str, variables: Mapping[str, str] = os.environ) -> AirflowConnection:
+    """The connection of AIRFLOW_CONN_<ID>, as JSON or URI. Raises ConfigError when it is not defined."""
+    name = f"AIRFLOW_CONN_{conn_id.upper()}"
+    value = variables.get(name)
+    if not value:
+        raise ConfigError(f"The connection {conn_id!r} is not defined.", f"Set {name} to the connection's URI or JSON.")
+    if value.lstrip().startswith("{"):
+        return _from_json(conn_id, name, value)
+    url = urlsplit(value)
+    return AirflowConnection(
+        conn_id=conn_id,
+        host=unquote(url.hostname or ""),
+        port=url.port,
+        schema=unquote(url.path.lstrip("/")),
+        login=unquote(url.username or ""),
+        password=unquote(url.password or ""),
+        extra=dict(parse_qsl(url.query)),
+    )
+
+
+def _from_json(conn_id: str, name: str, value: str) -> AirflowConnection:
+    try:
+        fields = json.loads(value)
+        extra = fields.get("extra") or {}
+        return AirflowConnection(
+            conn_id=conn_id,
+            host=fields.get("host") or "",
+            port=int(fields["port"]) if fields.get("port") else None,
+            schema=fields.get("schema") or "",
+            login=fields.get("login") or "",
+            password=fields.get("password") or "",
+            extra=json.loads(extra) if isinstance(extra, str) else extra,
+        )
+    except (ValueError, AttributeError) as fault:
+        raise ConfigError(f"{name} is not a connection in JSON.", "Write it as Airflow's documentation shows.") from (
+            fault
+        )

@@ -1,0 +1,77 @@
+"""From an output model's JSON schema to the typed columns of its view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nightmill.domain.errors import ConfigError
+
+PROVENANCE_COLUMNS = (
+    "batch_id",
+    "ordinal",
+    "source_id",
+    "source_version",
+    "tenant",
+    "domain",
+    "result_id",
+    "reused",
+    "model",
+    "prompt_version",
+    "answered_at",
+)
+
+_SCALARS = {"string": "text", "integer": "bigint", "number": "double precision", "boolean": "boolean"}
+_FORMATS = {"date": "date", "date-time": "timestamp with time zone", "uuid": "uuid"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One typed column: its name and Postgres type."""
+
+    name: str
+    sql_type: str
+
+
+def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
+    """The columns of an object schema in the order of its fields.
+
+    Strings, integers, numbers, booleans, dates and arrays of these become native types; everything else is jsonb.
+    Raises ConfigError where a field has the name of a provenance column.
+    """
+    definitions = schema.get("$defs", {})
+    columns = []
+    for name, field in schema.get("properties", {}).items():
+        if name in PROVENANCE_COLUMNS:
+            raise ConfigError(
+                f"output.py: the field {name!r} has the name of a provenance column.",
+                f"Rename it; taken names are {', '.join(PROVENANCE_COLUMNS)}.",
+            )
+        columns.append(Column(name, _sql_type(field, definitions)))
+    return columns
+
+
+def _sql_type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    field = _resolve(field, definitions)
+    kind = field.get("type")
+    if kind == "string":
+        return _FORMATS.get(field.get("format", ""), "text")
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    if kind == "array":
+        item = _sql_type(field.get("items", {}), definitions)
+        return "jsonb" if item == "jsonb" or item.endswith("[]") else f"{item}[]"
+    return "jsonb"
+
+
+def _resolve(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow references and unwrap `X | None`."""
+    if "$ref" in field:
+        return _resolve(definitions[field["$ref"].rsplit("/", 1)[-1]], definitions)
+    if "const" in field and "type" not in field:
+        return {"type": "string" if isinstance(field["const"], str) else "integer"}
+    options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1:
+        return _resolve(options[0], definitions)
+    return field

@@ -1,0 +1,72 @@
+"""Faults. Outcomes of single items are values (see `outcomes`), never exceptions.
+
+Every error says what is wrong and where, then what to do about it.
+"""
+
+
+class NightmillError(Exception):
+    """Base of every fault that nightmill raises on purpose.
+
+    `cause` says what is wrong and where; `remedy` says what a person can do. Neither may hold document text,
+    prompts, answers or secrets: both end up in task logs.
+    """
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(f"{cause} Remedy: {remedy}")
+        self.cause = cause
+        self.remedy = remedy
+
+
+class Terminal(NightmillError):
+    """Trying again changes nothing until somebody acts on the remedy."""
+
+
+class Transient(NightmillError):
+    """The same call can succeed later without anybody's help."""
+
+
+class ConfigError(Terminal):
+    """A job folder, deployment file or connection is wrong."""
+
+
+class SourceError(Terminal):
+    """The source rows cannot be frozen as they are."""
+
+
+class StaleWriter(Terminal):
+    """The writer's generation or shard lease is older than the ledger's: somebody else took over or cancelled."""
+
+
+class IllegalTransition(Terminal):
+    """A state edge that is not in the edge table, or a from-state that is no longer current."""
+
+
+class Blocked(Terminal):
+    """The batch waits for a person: a gate, a budget, an approval or a provider state that nobody knows."""
+
+
+class ProviderUnavailable(Transient):
+    """The provider could not be reached, or answered with an error that says nothing about the work itself.
+
+    `retry_after_s` is what the provider asked for (seconds), or None.
+    """
+
+    def __init__(self, cause: str, remedy: str, retry_after_s: float | None = None) -> None:
+        super().__init__(cause, remedy)
+        self.retry_after_s = retry_after_s
+
+
+class SubmitUnknown(Transient):
+    """A create call ended without a trustworthy answer: the provider may or may not have accepted the work."""
+
+
+class ProviderRefused(Terminal):
+    """The provider answered that this call can never succeed (wrong key, unknown model, bad request).
+
+    `status` is the HTTP status, `code` the provider's own error code or None.
+    """
+
+    def __init__(self, cause: str, remedy: str, status: int, code: str | None = None) -> None:
+        super().__init__(cause, remedy)
+        self.status = status
+        self.code = code

@@ -1,0 +1,178 @@
+"""A job folder's configuration: job.yaml and checks.yaml as frozen models. Every default stands here and only here."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+
+Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+
+
+class Config(BaseModel):
+    """Base of all configuration: frozen, and a key that nobody knows is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class SourceColumns(Config):
+    """Which columns of the query play which part. All other columns are values for prompt.md."""
+
+    id: str = Field(description="Names a source document; unique within the query's result.")
+    text: str = Field(description="The document itself; a blank one is excluded without a call.")
+    version: str | None = Field(
+        default=None,
+        description="Changes whenever any value used by prompt.md changes. null = the content hash is the version.",
+    )
+    tenant: str | None = Field(default=None, description="Results are never shared across tenants.")
+    domain: str | None = Field(default=None, description="A slice for reports, such as the kind of document.")
+
+
+class Source(Config):
+    """Where the rows come from. Bound parameters: %(data_interval_start)s, %(data_interval_end)s."""
+
+    kind: Literal["postgres"] = "postgres"
+    conn_id: ConnectionId
+    query: str = Field(description="One SELECT; values are bound, never pasted.")
+    columns: SourceColumns
+    statement_timeout_s: int = Field(default=3600, ge=1)
+
+
+class Transform(Config):
+    """How a source row becomes a request: part of every idempotency key. Raise `version` to process all anew."""
+
+    name: str = "whole_document"
+    version: str = "1"
+
+
+class ProviderLimits(Config):
+    """Tighter limits than the adapter's own, for accounts that have them. Tokens are prompt tokens."""
+
+    requests_per_file: int | None = Field(default=None, ge=1)
+    bytes_per_file: int | None = Field(default=None, ge=1024)
+    enqueued_prompt_tokens: int | None = Field(default=None, ge=1)
+
+
+class Provider(Config):
+    """Which model answers, through which Batch API, with which request parameters."""
+
+    adapter: str = "openai"
+    conn_id: ConnectionId
+    model: str
+    endpoint: str = "/v1/chat/completions"
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
+    completion_window: str = "24h"
+    limits: ProviderLimits = ProviderLimits()
+    poll_interval_s: float = Field(default=30, ge=1)
+    create_timeout_s: float = Field(default=60, gt=0)
+    quiet_period_s: float = Field(
+        default=180, ge=0, description="After an unanswered create, absence at the provider counts only after this."
+    )
+    expected_turnaround_s: float = Field(default=3600, gt=0, description="For estimates only.")
+
+    @field_validator("parameters")
+    @classmethod
+    def _no_reserved_parameters(cls, value: dict[str, Any]) -> dict[str, Any]:
+        taken = sorted({"model", "messages", "input", "response_format", "stream"} & value.keys())
+        if taken:
+            raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
+        return value
+
+    @property
+    def output_reserve_tokens(self) -> int:
+        """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
+        for name in ("max_completion_tokens", "max_tokens"):
+            if isinstance(self.parameters.get(name), int):
+                return int(self.parameters[name])
+        return 0
+
+
+class Shards(Config):
+    """How the batch is cut."""
+
+    count: int | None = Field(default=None, ge=1, le=256, description="null = one per target_tokens.")
+    target_tokens: int = Field(default=2_000_000, ge=1)
+
+
+class CitationRule(Config):
+    """The answer's field `quote` must be a span of the source column `source`."""
+
+    quote: str
+    source: str
+    min_score: float = Field(default=90, ge=0, le=100)
+
+
+class Validation(Config):
+    """Checks on each answer beyond its schema."""
+
+    citations: tuple[CitationRule, ...] = ()
+
+
+class Retry(Config):
+    """Attempts per item, the first one included, and the wait before a retry round (seconds, doubles each time)."""
+
+    max_attempts: int = Field(default=3, ge=1, le=10)
+    base_delay_s: float = Field(default=30, ge=0)
+    max_delay_s: float = Field(default=1800, ge=0)
+
+
+class Quality(Config):
+    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded)."""
+
+    min_completion_rate: float = Field(default=1.0, ge=0, le=1)
+
+
+class Gold(Config):
+    """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
+
+    query: str
+    fields: tuple[str, ...] = Field(min_length=1)
+
+
+class Publish(Config):
+    """Which view shows the results, in schema `results`."""
+
+    view: Identifier
+
+
+class Job(Config):
+    """job.yaml. The folder's name is the job's name."""
+
+    description: str
+    owner: str = "nightmill"
+    tags: tuple[str, ...] = ()
+    source: Source
+    transform: Transform = Transform()
+    provider: Provider
+    shards: Shards = Shards()
+    validation: Validation = Validation()
+    retry: Retry = Retry()
+    quality: Quality = Quality()
+    gold: Gold | None = None
+    publish: Publish
+    schedule: str | None = None
+
+
+class Expectation(BaseModel):
+    """One Great Expectations expectation: `type` is its class name, the other keys are its arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: Annotated[str, StringConstraints(pattern=r"^Expect[A-Za-z]+$")]
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Everything but the type."""
+        return dict(self.model_extra or {})
+
+
+class Checks(Config):
+    """checks.yaml: what the staging table must hold before it is published."""
+
+    expectations: tuple[Expectation, ...] = ()
+
+
+JOB_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")

@@ -1,0 +1,61 @@
+"""Idempotency keys and content hashes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+
+def length_prefixed(fields: tuple[str, ...]) -> bytes:
+    """The fields as one byte string in which no two different tuples collide."""
+    parts = []
+    for field in fields:
+        encoded = field.encode("utf-8")
+        parts.append(b"%d:%b" % (len(encoded), encoded))
+    return b"".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractVersions:
+    """The parts of a contract that enter every key of a batch. All but the transform are content hashes."""
+
+    job: str
+    transform_name: str
+    transform_version: str
+    prompt_version: str
+    model_policy_version: str
+    output_schema_version: str
+
+
+class KeyMaker:
+    """Makes the keys of one batch: the fields that all its items share are hashed once."""
+
+    def __init__(self, versions: ContractVersions) -> None:
+        self._job = versions.job
+        self._tail = length_prefixed(
+            (
+                versions.transform_name,
+                versions.transform_version,
+                versions.prompt_version,
+                versions.model_policy_version,
+                versions.output_schema_version,
+            )
+        )
+
+    def key(self, tenant: str, source_id: str, source_version: str) -> bytes:
+        """The 32-byte key of one item. Job and tenant are its scope: results are never shared across them."""
+        return hashlib.sha256(length_prefixed((self._job, tenant, source_id, source_version)) + self._tail).digest()
+
+
+def content_hash(value: Mapping[str, Any]) -> bytes:
+    """SHA-256 over the canonical JSON (sorted keys) of the given values."""
+    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
+
+
+def short_hash(data: bytes) -> str:
+    """The first 16 hex digits of SHA-256: a version name that people can compare by eye."""
+    return hashlib.sha256(data).hexdigest()[:16]

@@ -1,0 +1,32 @@
+"""What checking one answer came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from nightmill.domain.failures import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSpan:
+    """Where a quoted span stands in its source: characters start..end of the payload column `source`."""
+
+    quote: str
+    source: str
+    start: int
+    end: int
+    method: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An answer that holds to the contract. `notes` name lossless repairs of its text."""
+
+    answer: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    citations: tuple[CitedSpan, ...] = ()
+
+
+Verdict = Accepted | Failure

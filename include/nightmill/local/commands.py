@@ -1,0 +1,89 @@
+"""The commands of the local stack, as the Makefile calls them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from nightmill.domain.errors import ConfigError, NightmillError
+from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
+from nightmill.local.demo import run_demo
+from nightmill.local.ports import LOOPBACK
+from nightmill.local.postgres_account import binaries
+from nightmill.local.settings import settings_from_env
+from nightmill.local.stack import Running, Stack
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command; 0 on success, 1 with cause and remedy on stderr otherwise."""
+    commands: dict[str, tuple[Callable[[Stack], int], str]] = {
+        "up": (up, "start Postgres, the local provider and Airflow, or repair what is not running"),
+        "down": (down, "stop everything that up started"),
+        "status": (status, "what runs where"),
+        "demo": (run_demo, "up, then run the demo job and show its result"),
+        "psql": (psql, "open psql on the database nightmill as its owner"),
+    }
+    parser = argparse.ArgumentParser(prog="python -m nightmill.local", description="The local stack.")
+    choices = parser.add_subparsers(dest="command", required=True)
+    for name, (_, text) in commands.items():
+        choices.add_parser(name, help=text, description=text)
+    command, _ = commands[parser.parse_args(argv).command]
+    try:
+        return command(Stack(settings_from_env()))
+    except NightmillError as problem:
+        print(f"error: {problem.cause}\nremedy: {problem.remedy}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads our output has seen enough
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; `make down` stops what is running", file=sys.stderr)
+        return 130
+
+
+def up(stack: Stack) -> int:
+    """Start or repair, then say where the UI is."""
+    began = time.monotonic()
+    running = stack.up()
+    if running.changed:
+        print(f"started {', '.join(running.changed)} in {time.monotonic() - began:.0f} s")
+    else:
+        print("already up: nothing to do")
+    print(login_line(running))
+    return 0
+
+
+def down(stack: Stack) -> int:
+    """Stop, then say what was stopped."""
+    stopped = stack.down()
+    print(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+    return 0
+
+
+def status(stack: Stack) -> int:
+    """One line per part; exit code 1 unless all of it runs."""
+    for name, state, where in stack.status():
+        print(f"{name:14} {state:12} {where}")
+    running = stack.attach()
+    if running is not None:
+        print(login_line(running))
+    return 0 if running is not None else 1
+
+
+def psql(stack: Stack) -> NoReturn:
+    """Replace this process by the embedded server's psql."""
+    running = stack.attach()
+    if running is None:
+        raise ConfigError("The stack is not up.", "run `make up`.")
+    env = os.environ | {"PGPASSWORD": running.server.password(OWNER), "PGPORT": str(running.server.port)}
+    program = str(binaries() / "psql")
+    os.execve(program, [program, "-h", LOOPBACK, "-U", OWNER, "-d", LEDGER_DATABASE], env)
+
+
+def login_line(running: Running) -> str:
+    """Where the UI is and how to log in."""
+    return f"Airflow UI: {running.ui}  user {ADMIN_USER}  password {running.admin_password}"

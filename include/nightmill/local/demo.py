@@ -1,0 +1,131 @@
+"""`make demo`: the demo job from its source rows to the published view, through the real scheduler."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from nightmill.local.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
+from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, READER
+from nightmill.local.stack import Running, Stack
+
+JOB = "license_audit"
+DAG_ID = f"nightmill_{JOB}"
+VIEW = "license_audit"
+TIMEOUT_S = 900.0
+INTERVAL_S = 2.0
+LOG_TAIL_LINES = 40
+FAILED_STATES = ("failed", "upstream_failed")
+
+
+def run_demo(stack: Stack) -> int:
+    """Bring the stack up, load the demo's input, run the job and print what came of it. 1 if the run failed."""
+    print("starting the local stack ...", flush=True)
+    running = stack.up()
+    print(f"Airflow UI: {running.ui}", flush=True)
+    load_input(running)
+    with running.client() as client:
+        client.wait_for_dag(DAG_ID)
+        client.unpause(DAG_ID)
+        run_id = client.trigger(DAG_ID)
+        print(f"triggered {DAG_ID}, run {run_id}", flush=True)
+        if follow(client, DAG_ID, run_id) != "success":
+            print(failure_report(client, DAG_ID, run_id), file=sys.stderr)
+            return 1
+    print(completion_report(running, run_id))
+    with psycopg.connect(running.ledger_dsn(READER)) as connection:
+        print(f"\nfive rows of results.{VIEW}:")
+        print(published_rows(connection, VIEW, limit=5))
+    print(f"\nAirflow UI: {running.ui}/dags/{DAG_ID}  user {ADMIN_USER}  password {running.admin_password}")
+    print("The stack stays up: `make psql` opens the database, `make down` stops everything.")
+    return 0
+
+
+def load_input(running: Running) -> None:
+    """Fill the demo's source tables from the installed distributions."""
+    from nightmill.local.demo_source import load
+
+    print(f"demo input: {load(running.server.dsn(LEDGER_DATABASE))}", flush=True)
+
+
+def completion_report(running: Running, run_id: str) -> str:
+    """The completion report of the batch that this run worked on."""
+    from nightmill.connections import environment_of
+    from nightmill.stages import report
+    from nightmill.storage import batches
+
+    env = environment_of(running.env)
+    with env.ledger() as conn:
+        batch = batches.newest_of_run(conn, DAG_ID, run_id)
+    assert batch is not None, f"run {run_id} has no batch"
+    return report.render(report.build(env, batch.batch_id))
+
+
+def published_rows(connection: psycopg.Connection[Any], view: str, limit: int) -> str:
+    """The first rows of a published view as a text table; long values are cut."""
+    query = psycopg.sql.SQL("select * from {} order by 1 limit {}")
+    name = psycopg.sql.Identifier("results", view)
+    with connection.cursor() as cursor:
+        cursor.execute(query.format(name, psycopg.sql.Literal(limit)))
+        names = [column.name for column in cursor.description or ()]
+        return text_table(names, cursor.fetchall())
+
+
+def text_table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = 32) -> str:
+    """Aligned columns; values are put on one line and cut to `width` characters."""
+    cells = [list(names), *([" ".join(str(value).split()) for value in row] for row in rows)]
+    cells = [[cell if len(cell) <= width else cell[: width - 3] + "..." for cell in row] for row in cells]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
+    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
+    return "\n".join([lines[0], "  ".join("-" * size for size in widths), *lines[1:]])
+
+
+def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = TIMEOUT_S) -> str:
+    """Print a line whenever the tasks' states change and return the run's final state, or "timeout"."""
+    began, shown = time.monotonic(), ""
+    while time.monotonic() - began < timeout_s:
+        state = str(client.dag_run(dag_id, run_id)["state"])
+        line = progress(client.task_instances(dag_id, run_id))
+        if line != shown:
+            print(f"{time.monotonic() - began:5.0f} s  {line}", flush=True)
+            shown = line
+        if state in TERMINAL_RUN_STATES:
+            print(f"{time.monotonic() - began:5.0f} s  run {state}", flush=True)
+            return state
+        time.sleep(INTERVAL_S)
+    return "timeout"
+
+
+def progress(instances: Sequence[Mapping[str, Any]]) -> str:
+    """What is going on, one phrase per unfinished task: `run_shard 3/8 success, 5 deferred`."""
+    tasks: dict[str, Counter[str]] = {}
+    for instance in instances:
+        tasks.setdefault(str(instance["task_id"]), Counter())[instance["state"] or "waiting"] += 1
+    done = sum(1 for states in tasks.values() if set(states) <= {"success", "skipped"})
+    phrases = [_phrase(name, states) for name, states in tasks.items() if set(states) - {"success", "skipped"}]
+    active = [phrase for phrase in phrases if not phrase.endswith(" waiting")]
+    return "; ".join([f"{done}/{len(tasks)} tasks done", *active])
+
+
+def _phrase(name: str, states: Counter[str]) -> str:
+    total = states.total()
+    if total == 1:
+        return f"{name} {next(iter(states))}"
+    return f"{name} " + ", ".join(f"{count}/{total} {state}" for state, count in sorted(states.items()))
+
+
+def failure_report(client: AirflowClient, dag_id: str, run_id: str) -> str:
+    """The failed tasks of a run and the end of the first one's log."""
+    failed = [one for one in client.task_instances(dag_id, run_id) if one["state"] in FAILED_STATES]
+    names = ", ".join(f"{one['task_id']}[{one['map_index']}] {one['state']}" for one in failed)
+    lines = [f"run {run_id} of {dag_id} did not succeed: {names or 'no task failed (timeout?)'}"]
+    culprit = next((one for one in failed if one["state"] == "failed"), None)
+    if culprit is not None:
+        log = client.task_log(dag_id, run_id, culprit["task_id"], culprit["try_number"], culprit["map_index"])
+        lines += [f"the end of the log of {culprit['task_id']}:", *log[-LOG_TAIL_LINES:]]
+    return "\n".join(lines)

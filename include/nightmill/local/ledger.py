@@ -1,0 +1,20 @@
+"""The database `nightmill` of the local stack: brought up to date whenever the stack starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nightmill.local.airflow_settings import LEDGER_DATABASE
+from nightmill.local.postgres import Server
+from nightmill.stages import apply
+from nightmill.storage.migrate import init_db
+
+
+def prepare_ledger(server: Server, dags_folder: Path) -> None:
+    """Apply outstanding migrations and the job folders' views, as the administrator (migrations make roles).
+
+    A broken job folder is passed over: Airflow shows its fault as an import error.
+    """
+    dsn = server.dsn(LEDGER_DATABASE)
+    init_db(dsn)
+    apply.run(dsn, dags_folder / "jobs")

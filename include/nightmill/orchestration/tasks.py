@@ -1,0 +1,141 @@
+"""The tasks of a job's DAG: each one calls its stage. XCom carries ids and labels only.
+
+Stages are imported inside: parsing the DAG file stays light.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import Asset, AssetAlias, get_current_context
+
+from nightmill.orchestration.failing import as_airflow_failure
+
+log = logging.getLogger(__name__)
+
+
+def freeze_snapshot(folder: str) -> int:
+    """Returns the batch id."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import freeze
+    from nightmill.storage import job_folders
+
+    context = get_current_context()
+    run, instance, params = context["dag_run"], context["ti"], dict(context["params"])
+    with as_airflow_failure():
+        request = freeze.RunRequest(
+            dag_id=run.dag_id,
+            run_id=run.run_id,
+            first_try=instance.try_number == 1,
+            dry_run=bool(params.pop("dry_run", False)),
+            note=params.pop("note", None),
+            data_interval_start=_moment(params.pop("data_interval_start", None)) or run.data_interval_start,
+            data_interval_end=_moment(params.pop("data_interval_end", None)) or run.data_interval_end,
+            params=params,
+            requested_by=getattr(run, "triggering_user_name", None),
+        )
+        return freeze.run(environment(), job_folders.read(Path(folder)), request).batch_id
+
+
+def plan_shards(batch_id: int) -> int:
+    """Returns the batch id."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import plan
+
+    with as_airflow_failure():
+        return plan.run(environment(), batch_id).batch_id
+
+
+def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
+    """Returns what run_shard maps over: shard id and label."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import preflight as stage
+    from nightmill.storage import job_folders
+
+    with as_airflow_failure():
+        shards = stage.run(environment(), job_folders.read(Path(folder)), batch_id)
+    return [
+        {
+            "shard_id": shard.shard_id,
+            "shard_label": " ".join(filter(None, (shard.tenants, f"{shard.items} items {shard.prompt_tokens} tokens"))),
+        }
+        for shard in shards
+    ]
+
+
+def reconcile(folder: str, batch_id: int) -> None:
+    """Every planned item in exactly one bucket."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import reconcile as stage
+    from nightmill.storage import job_folders
+
+    with as_airflow_failure():
+        stage.run(environment(), job_folders.read(Path(folder)), batch_id)
+
+
+def check_staging(folder: str, batch_id: int) -> None:
+    """Great Expectations on the staging rows."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import check_staging as stage
+    from nightmill.storage import job_folders
+
+    with as_airflow_failure():
+        stage.run(environment(), job_folders.read(Path(folder)), batch_id)
+
+
+def compare(batch_id: int) -> str:
+    """The comparison gate."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import judge
+
+    with as_airflow_failure():
+        return judge.run(environment(), "compare", batch_id)
+
+
+def approve(batch_id: int) -> str:
+    """The approval gate."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import judge
+
+    with as_airflow_failure():
+        return judge.run(environment(), "approve", batch_id)
+
+
+def publish(batch_id: int) -> None:
+    """Flip the view, then emit the asset event: only when something is shown, after the commit, at least once."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import publish as stage
+
+    context = get_current_context()
+    who = getattr(context["dag_run"], "triggering_user_name", None) or "airflow"
+    with as_airflow_failure():
+        shown = stage.run(environment(), batch_id, who)
+    if shown is not None:
+        event = {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq}
+        context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)
+
+
+def report(batch_id: int) -> None:
+    """The completion report, in the log."""
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import report as stage
+
+    with as_airflow_failure():
+        stage.run(environment(), batch_id)
+
+
+def asset_name(view: str) -> str:
+    """The alias through which publish emits its asset."""
+    return f"nightmill_{view}"
+
+
+def asset(view: str) -> Asset:
+    """What a consumer's DAG schedules on."""
+    return Asset(name=f"nightmill.results.{view}", uri=f"nightmill://results/{view}")
+
+
+def _moment(value: str | None) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None

@@ -1,0 +1,139 @@
+"""Turns what the `openai` client raises into our faults.
+
+Messages name the call, the HTTP status and the provider's error code. They never repeat the provider's own message:
+it can quote the key or a piece of a document.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import openai
+
+from nightmill.domain.errors import NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.providers.connection import ProviderConnection
+
+_CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_BILLING_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+_MISSING_FILE = re.compile(
+    r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
+)
+_UNCLEAR = frozenset({408, 409})
+_LATER = frozenset({408, 409, 425})
+
+
+def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, lagging: bool) -> NightmillError:
+    """The fault for a call that is safe to repeat.
+
+    `lagging`: the call names something that we made, so a 404 is a replica that has not seen it yet (the caller keeps
+    the grace window). Without it a 404 means a wrong address.
+    """
+    if not isinstance(error, openai.APIStatusError):
+        return ProviderUnavailable(
+            f"The provider of connection {connection.conn_id!r} could not be reached while {doing} "
+            f"({type(error).__name__}).",
+            "It is tried again; if it stays, check the address and the network.",
+        )
+    status = error.status_code
+    if status == 429 and error_code(error) not in _BILLING_CODES:
+        return _unavailable(error, doing, connection, "asked to slow down")
+    if status >= 500 or status in _LATER or (status == 404 and lagging):
+        return _unavailable(error, doing, connection, "cannot answer now")
+    return _refused(error, doing, connection)
+
+
+def create_fault(error: Exception, doing: str, connection: ProviderConnection) -> NightmillError:
+    """The fault for creating a batch, which costs money when it is repeated: every unclear end is SubmitUnknown."""
+    if not isinstance(error, openai.APIStatusError):
+        return submit_unknown(type(error).__name__, doing, connection)
+    status = error.status_code
+    if status in (400, 404) and _MISSING_FILE.search(_body_text(error)):
+        return _unavailable(error, doing, connection, "does not see the uploaded file yet")
+    if status in _UNCLEAR or not 400 <= status < 500:
+        return submit_unknown(f"HTTP {status}", doing, connection)
+    return fault_of(error, doing, connection, lagging=False)
+
+
+def submit_unknown(why: str, doing: str, connection: ProviderConnection) -> SubmitUnknown:
+    return SubmitUnknown(
+        f"No trustworthy answer of connection {connection.conn_id!r} while {doing} ({why}); "
+        "the provider may have accepted the work.",
+        "The work is looked up at the provider before anything is sent again.",
+    )
+
+
+def malformed(why: str, doing: str, connection: ProviderConnection) -> ProviderUnavailable:
+    """A 2xx whose body is not what the API documents: a proxy's page, half an answer."""
+    return ProviderUnavailable(
+        f"Connection {connection.conn_id!r} answered something that is not the API's while {doing}: {why}.",
+        "It is tried again; if it stays, look for a proxy or gateway between here and the provider.",
+    )
+
+
+def error_code(error: openai.APIStatusError) -> str | None:
+    """The provider's error code (or else type), only if it looks like a code and not like prose."""
+    body = error.body if isinstance(error.body, Mapping) else {}
+    for value in (body.get("code"), body.get("type")):
+        if isinstance(value, str) and _CODE.fullmatch(value):
+            return value
+    return None
+
+
+def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds that the provider asks to wait: `retry-after-ms`, or Retry-After as seconds or as an HTTP date.
+
+    Any length is honoured; the SDK itself gives up on more than 120 s.
+    """
+    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) / divisor
+        except ValueError:
+            continue
+        return max(seconds, 0.0) if math.isfinite(seconds) else None
+    try:
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+    except (TypeError, ValueError):
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max((until - now).total_seconds(), 0.0)
+
+
+def _unavailable(
+    error: openai.APIStatusError, doing: str, connection: ProviderConnection, what: str
+) -> ProviderUnavailable:
+    return ProviderUnavailable(
+        f"The provider of connection {connection.conn_id!r} {what} while {doing} ({_status(error)}).",
+        "It is tried again later.",
+        retry_after_s(error.response.headers, datetime.now(UTC)),
+    )
+
+
+def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConnection) -> ProviderRefused:
+    status, code, conn_id = error.status_code, error_code(error), connection.conn_id
+    if status in (401, 403):
+        remedy = f"Check key, organisation and project of the Airflow connection {conn_id!r}."
+    elif status == 402 or code in _BILLING_CODES:
+        remedy = f"The account of connection {conn_id!r} has no credit left: raise its limit, then clear the task."
+    elif status == 404:
+        remedy = f"Check the address (host) of the Airflow connection {conn_id!r} and the model's name."
+    else:
+        remedy = "Check the job's model and parameters against the provider's documentation."
+    cause = f"The provider of connection {conn_id!r} refused {doing} ({_status(error)})."
+    return ProviderRefused(cause, remedy, status, code)
+
+
+def _status(error: openai.APIStatusError) -> str:
+    code = error_code(error)
+    return f"HTTP {error.status_code}" + (f", {code}" if code else "")
+
+
+def _body_text(error: openai.APIStatusError) -> str:
+    body: Any = error.body
+    if isinstance(body, Mapping):
+        return " ".join(str(body.get(key) or "") for key in ("message", "detail", "error", "code", "param"))
+    return str(body or "")[:2000]

@@ -1,0 +1,189 @@
+"""Reads result lines of OpenAI batches and of nearly compatible servers, one at a time.
+
+No line can stop the ones after it: whatever is wrong with it becomes a value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from nightmill.providers.port import Answer, LineError, ResultLine, Unreadable, Usage
+
+UNKNOWN_ERROR = "provider_unknown"
+PROTOCOL_ERROR = "provider_protocol_error"
+_MESSAGE_CHARS = 500
+_BOM = b"\xef\xbb\xbf"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_NO_USAGE = Usage(None, None)
+
+
+class _Response(msgspec.Struct):
+    status_code: Any = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    response: _Response | None = None
+    error: Any = None
+
+
+class _Message(msgspec.Struct):
+    content: Any = None
+    refusal: Any = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message | None = None
+    finish_reason: Any = None
+
+
+class _Body(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    model: Any = None
+    usage: Any = None
+    error: Any = None
+    message: Any = None
+    code: Any = None
+
+
+_read_line = msgspec.json.Decoder(_Line).decode
+_read_body = msgspec.json.Decoder(_Body).decode
+_read_text = msgspec.json.Decoder(str).decode
+
+
+def read_lines(lines: Iterable[bytes]) -> Iterator[ResultLine]:
+    """One value for each line that is not blank. Line numbers count the blank ones too."""
+    for number, line in enumerate(lines, 1):
+        bare = line.removeprefix(_BOM) if number == 1 else line
+        if bare.strip():
+            yield read_line(bare, number)
+
+
+def read_line(line: bytes, number: int) -> ResultLine:
+    """What one line says; `number` is only for Unreadable."""
+    try:
+        try:
+            return _interpret(line, sanitised=False)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return _interpret(_repaired(line), sanitised=True)
+    except msgspec.ValidationError:
+        return Unreadable(number, "not a result object with a custom_id")
+    except RecursionError:
+        return Unreadable(number, "nested too deeply")
+    except ValueError:
+        return Unreadable(number, "not JSON")
+
+
+def _interpret(line: bytes, *, sanitised: bool) -> ResultLine:
+    parsed = _read_line(line)
+    response = parsed.response
+    status = _whole(response.status_code) if response else None
+    if parsed.error:
+        body = _body(response) if response else None
+        return _error(parsed.custom_id, status or 0, parsed.error, body)
+    if response is None:
+        return LineError(parsed.custom_id, 0, UNKNOWN_ERROR, "", _NO_USAGE)
+    body = _body(response)
+    if status is not None and not 200 <= status < 300:
+        return _error(parsed.custom_id, status, body and (body.error or _flat_error(body)), body)
+    if body is not None and body.error:
+        return _error(parsed.custom_id, status or 0, body.error, body)
+    if body is None or not body.choices or body.choices[0].message is None:
+        usage = _usage(body.usage) if body else _NO_USAGE
+        return LineError(parsed.custom_id, status or 0, PROTOCOL_ERROR, "the body carries no answer", usage)
+    return _answer(parsed.custom_id, body, body.choices[0], sanitised)
+
+
+def _answer(custom_id: str, body: _Body, choice: _Choice, sanitised: bool) -> Answer:
+    message = choice.message or _Message()
+    finish_reason = _text(choice.finish_reason)
+    refusal = bool(message.refusal)
+    text = None if refusal else _content(message.content)
+    return Answer(custom_id, text, refusal, finish_reason, _text(body.model), _usage(body.usage), sanitised)
+
+
+def _body(response: _Response) -> _Body | None:
+    """The body, also when a server writes it as a JSON string. None when it is not a body at all."""
+    raw = bytes(response.body)
+    try:
+        return _read_body(_read_text(raw) if raw.startswith(b'"') else raw)
+    except msgspec.ValidationError:
+        return None
+    except msgspec.DecodeError:
+        if raw.startswith(b'"'):
+            return None  # the string holds something else than JSON
+        raise
+
+
+def _content(content: object) -> str | None:
+    """Plain text, or the text parts of a list of parts joined. An empty message is None."""
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "".join(part for part in parts if isinstance(part, str))
+    return _text(content)
+
+
+def _error(custom_id: str, status: int, error: object, body: _Body | None) -> LineError:
+    while isinstance(error, dict) and isinstance(error.get("error"), dict):
+        error = error["error"]  # some servers wrap the error object once more
+    usage = _usage(body.usage) if body else _NO_USAGE
+    if isinstance(error, dict):
+        code = _text(error.get("code")) or _text(error.get("type")) or UNKNOWN_ERROR
+        message = error.get("message")
+        return LineError(custom_id, status, code, (_text(message) or "")[:_MESSAGE_CHARS], usage)
+    return LineError(custom_id, status, UNKNOWN_ERROR, (_text(error) or "")[:_MESSAGE_CHARS], usage)
+
+
+def _flat_error(body: _Body) -> dict[str, Any]:
+    """An error whose fields lie in the body itself, as vLLM writes it."""
+    return {"message": body.message, "code": body.code}
+
+
+def _usage(usage: object) -> Usage:
+    """Chat and Responses names. What is missing or not a whole number is None, never 0."""
+    if not isinstance(usage, dict):
+        return _NO_USAGE
+    prompt = _whole(usage.get("prompt_tokens", usage.get("input_tokens")))
+    completion = _whole(usage.get("completion_tokens", usage.get("output_tokens")))
+    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    cached = _whole(details.get("cached_tokens")) if isinstance(details, dict) else None
+    return Usage(prompt, completion, cached)
+
+
+def _whole(value: object) -> int | None:
+    if type(value) is int:  # nearly always: no further questions
+        return value if value >= 0 else None
+    if isinstance(value, float) and value.is_integer() and value >= 0:
+        return int(value)
+    return None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _repaired(line: bytes) -> bytes:
+    """The line as strict JSON: half surrogate pairs and bytes that are not UTF-8 become U+FFFD, NaN becomes null.
+
+    Servers written in Python emit all three, and the answer beside them is paid for. Raises ValueError for what is
+    not JSON even so.
+    """
+    value = json.loads(line.decode("utf-8", "replace"), parse_constant=_null, parse_float=_finite)
+    return _SURROGATES.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
+
+
+def _null(_constant: str) -> None:
+    return None
+
+
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if abs(value) != float("inf") else None

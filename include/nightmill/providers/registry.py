@@ -1,0 +1,49 @@
+"""Opens adapters by the name that a job writes. Adapters are imported only when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from nightmill.domain.errors import ConfigError
+from nightmill.providers.connection import ProviderConnection, RequestSpec
+from nightmill.providers.port import BatchProvider, BatchWatcher
+
+_T = TypeVar("_T")
+
+
+def open_provider(adapter: str, connection: ProviderConnection, request: RequestSpec) -> BatchProvider:
+    """The synchronous side for one job's requests; the caller closes it. Raises ConfigError for an unknown adapter."""
+    return _adapter(_PROVIDERS, adapter)(connection, request)
+
+
+def open_watcher(adapter: str, connection: ProviderConnection) -> BatchWatcher:
+    """The asynchronous side for one connection; the caller closes it. Raises ConfigError for an unknown adapter."""
+    return _adapter(_WATCHERS, adapter)(connection)
+
+
+def known_adapters() -> tuple[str, ...]:
+    """Names that `open_provider` and `open_watcher` take."""
+    return tuple(sorted(_PROVIDERS))
+
+
+def _adapter(table: dict[str, _T], name: str) -> _T:
+    if name not in table:
+        raise ConfigError(f"There is no provider adapter {name!r}.", f"Use one of: {', '.join(known_adapters())}.")
+    return table[name]
+
+
+def _openai_provider(connection: ProviderConnection, request: RequestSpec) -> BatchProvider:
+    from nightmill.providers.openai_batch import OpenAIBatch
+
+    return OpenAIBatch(connection, request)
+
+
+def _openai_watcher(connection: ProviderConnection) -> BatchWatcher:
+    from nightmill.providers.openai_watch import OpenAIWatcher
+
+    return OpenAIWatcher(connection)
+
+
+_PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
+_WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}

@@ -1,0 +1,79 @@
+"""Ending a batch: lines that were never executed, the result files, the last status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+
+import orjson
+
+from nightmill.simulator.batch_states import BatchRow, Status
+from nightmill.simulator.execution import append_at, error_id, output_id, unanswered_line
+from nightmill.simulator.file_store import FileStore
+from nightmill.simulator.input_index import InputIndex
+from nightmill.simulator.ledger import Ledger
+
+# Source of the codes: OpenAI's batch guide ("Batch expiration") and its API description of BatchRequestOutput.error.
+_UNFINISHED = {
+    Status.EXPIRED: ("batch_expired", "This request could not be executed before the completion window expired."),
+    Status.CANCELLED: ("batch_cancelled", "The batch was cancelled before this request was executed."),
+}
+
+
+def finish(ledger: Ledger, files: FileStore, batch: BatchRow, index: InputIndex | None, to: Status, now: float) -> None:
+    """Write what is missing from the error file, publish the files that are not empty, and set the final status.
+
+    Repeatable: until its commit a killed attempt leaves nothing that counts. `index` is None when a batch was
+    cancelled before its input was read.
+    """
+    error_bytes = batch.error_bytes
+    if index is not None and to in _UNFINISHED:
+        error_bytes = _write_unfinished(ledger, batch, index, to)
+    published = [
+        (output_id(batch.id), "batch_output", f"{batch.id}_output.jsonl", batch.output_bytes),
+        (error_id(batch.id), "batch_output", f"{batch.id}_error.jsonl", error_bytes),
+    ]
+    expires_at = None if batch.output_expires_s is None else now + batch.output_expires_s
+    with ledger.transaction() as connection:
+        connection.execute(
+            f"update batch set status = ?, {to.value}_at = ?, error_bytes = ?, output_file_id = ?, error_file_id = ?"
+            " where id = ? and status = ?",
+            (
+                to.value,
+                now,
+                error_bytes,
+                output_id(batch.id) if batch.output_bytes else None,
+                error_id(batch.id) if error_bytes else None,
+                batch.id,
+                batch.status,
+            ),
+        )
+        changed = connection.execute("select changes()").fetchone()[0]
+        if not changed:  # cancelled at this very moment: the next step sees it
+            return
+        connection.executemany(
+            "insert into file (id, purpose, filename, bytes, created_at, expires_at) values (?, ?, ?, ?, ?, ?)",
+            [(*one, now, expires_at) for one in published if one[3]],
+        )
+    files.sweep(batch.input_file_id)
+
+
+def _write_unfinished(ledger: Ledger, batch: BatchRow, index: InputIndex, to: Status) -> int:
+    code, message = _UNFINISHED[to]
+    size = batch.error_bytes
+    input_fd = os.open(ledger.path_of(batch.input_file_id), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        lines = _unfinished_lines(input_fd, batch, index, code, message)
+        while pieces := list(islice(lines, 2000)):
+            size = append_at(ledger.path_of(error_id(batch.id)), size, pieces)
+    finally:
+        os.close(input_fd)
+    return size
+
+
+def _unfinished_lines(input_fd: int, batch: BatchRow, index: InputIndex, code: str, message: str) -> Iterator[bytes]:
+    for position in range(batch.done, batch.total):
+        raw, _ = index.line(input_fd, position)
+        request_id = f"batch_req_{batch.id[6:]}{position:08x}"
+        yield unanswered_line(request_id, orjson.loads(raw)["custom_id"], code, message)

@@ -1,0 +1,61 @@
+"""From model names to models: `<kind>-<number>` for the built-in kinds, `upstream/<name>` for another server."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib.util import find_spec
+
+from nightmill.simulator.models.echo import EchoModel
+from nightmill.simulator.models.gold import GoldModel
+from nightmill.simulator.models.hashed import HashedEmbedding
+from nightmill.simulator.models.licence_reader import LicenceReader
+from nightmill.simulator.models.port import EmbeddingModel, Model
+from nightmill.simulator.models.upstream import UpstreamModel
+from nightmill.simulator.settings import Settings
+from nightmill.simulator.tokens import Count
+
+_NAME = re.compile(r"(?P<kind>[a-z-]+)-\d+")
+_LICENCE_RULES = "nightmill.simulator.models.licence"
+
+
+class ModelRegistry:
+    """Chat models `echo`, `licence-reader`, and `gold` when a replay file is given; `embed` for embeddings."""
+
+    def __init__(self, settings: Settings, count: Count) -> None:
+        self._chat: dict[str, Callable[[], Model]] = {"echo": partial(EchoModel, count, settings.count_tokens)}
+        if settings.gold_path is not None:
+            self._chat["gold"] = partial(GoldModel, settings.gold_path)
+        if find_spec(_LICENCE_RULES) is not None:
+            self._chat["licence-reader"] = LicenceReader
+        self._embedding: Mapping[str, EmbeddingModel] = {"embed": HashedEmbedding()}
+        self._upstream = None
+        if settings.upstream_url is not None:
+            self._upstream = UpstreamModel(settings.upstream_url, settings.upstream_key, settings.upstream_timeout_s)
+        self._made: dict[str, Model] = {}
+
+    def chat(self, name: str) -> Model | None:
+        """The model behind a name, made at its first use; None for an unknown name."""
+        if name.startswith("upstream/"):
+            return self._upstream
+        kind = _kind(name)
+        if kind not in self._made and kind in self._chat:
+            self._made[kind] = self._chat[kind]()
+        return self._made.get(kind)
+
+    def embedding(self, name: str) -> EmbeddingModel | None:
+        return self._upstream if name.startswith("upstream/") else self._embedding.get(_kind(name))
+
+    def names(self) -> list[str]:
+        """What GET /v1/models lists, one name of each kind; an upstream's own models are not asked for."""
+        return sorted(f"{kind}-1" for kind in (*self._chat, *self._embedding))
+
+    def close(self) -> None:
+        if self._upstream is not None:
+            self._upstream.close()
+
+
+def _kind(name: str) -> str:
+    found = _NAME.fullmatch(name)
+    return found["kind"] if found else ""

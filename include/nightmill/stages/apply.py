@@ -1,0 +1,38 @@
+"""apply: makes the tables and views of all job folders, with the owner's connection. Not a task: a person's command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from nightmill.domain.errors import NightmillError
+from nightmill.storage import job_folders, views
+from nightmill.storage.ledger import connect
+from nightmill.validators.definition import check_definition
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of one job folder: `created`, `extended`, `unchanged`, or `broken` with its fault."""
+
+    job: str
+    folder: Path
+    view: str | None
+    outcome: str
+    fault: NightmillError | None = None
+
+
+def run(owner_dsn: str, built_in: Path) -> list[Applied]:
+    """Apply every job folder below `built_in` and NIGHTMILL_JOBS_PATH, each in a transaction of its own. One broken
+    folder stops no other."""
+    done = []
+    for name, folder in job_folders.find(job_folders.roots(built_in)).items():
+        try:
+            definition = job_folders.read(folder)
+            check_definition(definition)
+            with connect(owner_dsn, application="nightmill apply") as conn:
+                outcome = views.apply(conn, definition)
+            done.append(Applied(name, folder, definition.job.publish.view, outcome))
+        except NightmillError as fault:
+            done.append(Applied(name, folder, None, "broken", fault))
+    return done

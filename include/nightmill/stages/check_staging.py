@@ -1,0 +1,123 @@
+"""check_staging: Great Expectations on the batch's staging rows, before anybody can see them.
+
+Count equality is always one of the checks. Reports hold rule names and counts, never a value of a row. The checks are
+read live, so that a rule that is too strict can be loosened and the task cleared.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import Any
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Blocked, ConfigError
+from nightmill.domain.job import Expectation
+from nightmill.domain.keys import content_hash
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, gates
+from nightmill.storage.batches import Batch
+
+log = logging.getLogger(__name__)
+
+STAGE = "check_staging"
+
+
+def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
+    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for an ended batch."""
+    with env.ledger() as conn:
+        batch = batches.get(conn, batch_id)
+        if batch.ended:
+            log.info("batch %s is %s: nothing to check", batch_id, batch.state)
+            return False
+        batch = batches.unblock(conn, batch, STAGE)
+        conn.commit()
+        checks = [_count_check(batch), *live.checks.expectations]
+        report = _validate(env.ledger_dsn, batch, checks)
+        passed = all(one["passed"] for one in report)
+        hashed = content_hash({"checks": [one.model_dump() for one in checks]}).hex()[:16]
+        gates.record(conn, batch.holder, STAGE, passed, {"checks": report}, hashed)
+        conn.commit()
+        failed = [one for one in report if not one["passed"]]
+        log.info("batch %s: %s of %s checks passed", batch_id, len(report) - len(failed), len(report))
+        if not failed:
+            return True
+        reason = f"{len(failed)} checks failed: {'; '.join(_describe(one) for one in failed)}"
+        if batch.state is BatchState.VALIDATING:
+            batches.block(conn, batch, STAGE, reason)
+        conn.commit()
+        raise Blocked(
+            f"Batch {batch_id}: {reason}.",
+            "Look at the rows of this batch in the rows table; then loosen checks.yaml and clear this task, or correct "
+            "the prompt and trigger a new run.",
+        )
+
+
+def _count_check(batch: Batch) -> Expectation:
+    counts = batch.counts or {}
+    expected = counts.get("accepted", 0) + counts.get("reused", 0)
+    return Expectation.model_validate({"type": "ExpectTableRowCountToEqual", "value": expected})
+
+
+def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[str, Any]]:
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"
+    logging.getLogger("great_expectations").setLevel(logging.ERROR)
+    import great_expectations as gx  # 7 s and 250 MB: only here
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = ProgressBarsConfig(globally=False)
+    source = context.data_sources.add_postgres("ledger", connection_string=_sqlalchemy_url(dsn))
+    asset = source.add_query_asset(
+        "staging", query=f'select * from nightmill."rows_{batch.view_name}" where batch_id = {int(batch.batch_id)}'
+    )
+    suite = gx.ExpectationSuite("checks", expectations=[_expectation(gx, check) for check in checks])
+    rows = asset.add_batch_definition_whole_table("batch").get_batch()
+    try:
+        result = rows.validate(suite, result_format={"result_format": "BASIC", "partial_unexpected_count": 0})
+    finally:
+        rows.data.execution_engine.close()
+        source.get_engine().dispose()
+    return [_verdict(one) for one in result.results]
+
+
+def _sqlalchemy_url(dsn: str) -> str:
+    return "postgresql+psycopg://" + dsn.split("://", 1)[1]
+
+
+def _expectation(gx: Any, check: Expectation) -> Any:
+    kind = getattr(gx.expectations, check.type, None)
+    if kind is None:
+        raise ConfigError(
+            f"checks.yaml: Great Expectations has no {check.type}.", "Use a class name of gx.expectations."
+        )
+    try:
+        return kind(**check.arguments)
+    except (TypeError, ValueError) as fault:
+        raise ConfigError(
+            f"checks.yaml: {check.type} does not take these arguments ({type(fault).__name__}).",
+            "See the documentation of that expectation for its arguments.",
+        ) from fault
+
+
+def _verdict(one: Any) -> dict[str, Any]:
+    """Rule, column and counts; everything else that Great Expectations reports could hold values."""
+    config = one.expectation_config
+    result = json.loads(json.dumps(one.result or {}, default=str))
+    counts = {name: result[name] for name in ("element_count", "unexpected_count", "missing_count") if name in result}
+    raised = bool((one.exception_info or {}).get("raised_exception"))
+    return {
+        "rule": config.type,
+        "column": config.kwargs.get("column"),
+        "passed": bool(one.success),
+        "raised": raised,
+        **counts,
+    }
+
+
+def _describe(one: dict[str, Any]) -> str:
+    column = f" on {one['column']}" if one["column"] else ""
+    unexpected = f" ({one['unexpected_count']} unexpected)" if one.get("unexpected_count") is not None else ""
+    return f"{one['rule']}{column}{unexpected}{' raised an error' if one['raised'] else ''}"

@@ -1,0 +1,120 @@
+"""plan_shards: settles what needs no call, then cuts the rest into token-balanced shards.
+
+Clearing it keeps the plan once anything was submitted, and plans anew before that.
+"""
+
+from __future__ import annotations
+
+import logging
+from array import array
+from collections.abc import Iterator
+
+import orjson
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.outcomes import Accepted
+from nightmill.domain.shards import cut, shard_count
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, contracts, fence, items, payloads, provider_batches, reuse, shards
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+from nightmill.storage.settlement import Settling
+from nightmill.storage.shards import NewShard
+from nightmill.validators.checker import Checker
+
+log = logging.getLogger(__name__)
+
+CHUNK = 20_000  # items settled per transaction: well under a second, so that a cancel never waits long
+
+
+def run(env: Environment, batch_id: int) -> Batch:
+    """Plan a batch. Raises StaleWriter after a cancel."""
+    with env.ledger() as conn:
+        batch = batches.get(conn, batch_id)
+        if batch.state is BatchState.BLOCKED and batch.blocked_from == BatchState.PLANNING:
+            batch = batches.move(conn, batch, BatchState.PLANNING, "plan_shards was cleared")
+            conn.commit()
+        replan = batch.state is BatchState.QUEUED and not provider_batches.any_of_batch(conn, batch_id)
+        if batch.state is not BatchState.PLANNING and not replan:
+            log.info("batch %s is %s: the plan stays as it is", batch_id, batch.state)
+            return batch
+        pinned = contracts.load(conn, batch.contract_id)
+        reused = 0 if batch.params.get("reprocess") else _reuse(env, conn, batch, pinned)
+        skipped, given_up = _settle_unsendable(conn, batch)
+        conn.commit()
+        planned = _cut(conn, batch, pinned)
+        conn.commit()
+        log.info(
+            "batch %s: %s of %s items reused, %s skipped, %s gave up before under this contract; %s shards",
+            batch_id, reused, batch.item_count, skipped, given_up, sum(shards.count_by_state(conn, batch_id).values()),
+        )  # fmt: skip
+        return planned
+
+
+def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> int:
+    """Settle all items that have an accepted result. Answers that passed other rules are checked again first."""
+    last = (batch.item_count or 0) - 1
+    reuse.prepare(conn)
+    reuse.find(conn, batch.batch_id, 0, last, pinned.validators_hash)
+    conn.commit()
+    _check_again(env, conn, batch, pinned)
+    settling = Settling.of(pinned, batch.contract_id, batch.params)
+    settled = 0
+    for first in range(0, last + 1, CHUNK):
+        fence.enter(conn, batch.holder)
+        settled += reuse.settle(conn, batch.batch_id, first, first + CHUNK - 1, settling)
+        conn.commit()
+    return settled
+
+
+def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> None:
+    """Stored answers whose rules changed since: free of charge, and new rules are never bypassed."""
+    checker = Checker(pinned)
+    payload = payloads.read_range(conn, env.payloads, batch.batch_id, 0, (batch.item_count or 0) - 1)
+    rejected: list[int] = []
+    renewed: list[int] = []
+    for ordinal, result_id, answer in reuse.outdated(conn):
+        document = _skip_to(payload, ordinal) if checker.needs_payload else {}
+        verdict = checker.check_text(orjson.dumps(answer).decode(), document)
+        if isinstance(verdict, Accepted):
+            renewed.append(result_id)
+        else:
+            rejected.append(ordinal)
+    if rejected or renewed:
+        log.info("%s stored answers pass today's rules, %s do not and are asked again", len(renewed), len(rejected))
+    fence.enter(conn, batch.holder)
+    reuse.reject(conn, rejected)
+    reuse.renew(conn, renewed, pinned.validators_hash)
+    conn.commit()
+
+
+def _skip_to(payload: Iterator[tuple[int, dict[str, object]]], ordinal: int) -> dict[str, object]:
+    return next(values for at, values in payload if at == ordinal)
+
+
+def _settle_unsendable(conn: Connection, batch: Batch) -> tuple[int, int]:
+    fence.enter(conn, batch.holder)
+    skipped = reuse.settle_skipped(conn, batch.batch_id)
+    given_up = 0 if batch.params.get("reprocess") else reuse.settle_given_up(conn, batch.batch_id)
+    return skipped, given_up
+
+
+def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
+    """Cut the unsettled items. A shard's range spans from its first to its last unsettled item."""
+    ordinals, weights = array("q"), array("q")
+    for item in items.unsettled(conn, batch.batch_id):
+        ordinals.append(item.ordinal)
+        weights.append(item.tokens)
+    config = pinned.job.shards
+    count = shard_count(len(weights), sum(weights), config.count, config.target_tokens)
+    new = [
+        NewShard(ordinals[part.first], ordinals[part.last], part.last - part.first + 1, part.weight)
+        for part in cut(weights, count)
+    ]
+    conn.commit()
+    fence.enter_exclusive(conn, batch.holder)
+    shards.replace(conn, batch.batch_id, new)
+    if batch.state is BatchState.QUEUED:
+        return batch
+    return batches.move(conn, batch, BatchState.QUEUED, f"{len(new)} shards planned")

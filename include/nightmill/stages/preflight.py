@@ -1,0 +1,71 @@
+"""preflight: prices the plan and hands the shards to run_shard; a dry run ends here with the estimate."""
+
+from __future__ import annotations
+
+import logging
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.estimate import Estimate, estimate
+from nightmill.domain.pricing import price_on
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, contracts, fence, prices, shards
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+from nightmill.storage.shards import ShardLabel
+
+log = logging.getLogger(__name__)
+
+
+def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel]:
+    """The shards that run_shard maps over: none on a dry run, after the end, or when everything was reused."""
+    with env.ledger() as conn:
+        batch = batches.get(conn, batch_id)
+        if batch.ended:
+            log.info("batch %s is %s: %s", batch_id, batch.state, batch.state_reason)
+            return []
+        open_shards = list(shards.labels(conn, batch_id))
+        if batch.state is BatchState.QUEUED:
+            pinned = contracts.load(conn, batch.contract_id)
+            _price(env, conn, batch, pinned, live, open_shards)
+        if batch.dry_run and batch.state is BatchState.QUEUED:
+            batches.move(conn, batch, BatchState.ESTIMATED, "dry run")
+            conn.commit()
+            return []
+        return open_shards
+
+
+def _price(
+    env: Environment,
+    conn: Connection,
+    batch: Batch,
+    pinned: JobDefinition,
+    live: JobDefinition,
+    open_shards: list[ShardLabel],
+) -> None:
+    provider = pinned.job.provider
+    price = price_on(prices.of_model(conn, provider.model), provider.model, env.now().date())
+    worked_out = estimate(
+        planned=batch.item_count or 0,
+        to_send=sum(shard.items for shard in open_shards),
+        shards=len(open_shards),
+        prompt_tokens=sum(shard.prompt_tokens for shard in open_shards),
+        output_reserve=provider.output_reserve_tokens,
+        price=price,
+        enqueued_cap=live.job.provider.limits.enqueued_prompt_tokens,
+        turnaround_s=live.job.provider.expected_turnaround_s,
+    )
+    fence.enter(conn, batch.holder)
+    batches.record_estimate(conn, batch, worked_out.as_json())
+    conn.commit()
+    log.info("batch %s: %s", batch.batch_id, describe(worked_out))
+
+
+def describe(plan: Estimate) -> str:
+    """One readable line."""
+    money = f"at most ${plan.batch_price:.4f}" if plan.batch_price is not None else "price unknown"
+    return (
+        f"{plan.to_send} of {plan.planned} items to send in {plan.shards} shards, {plan.prompt_tokens} prompt tokens, "
+        f"up to {plan.reserved_output_tokens} output tokens, {money}, {plan.waves} waves, "
+        f"about {plan.expected_seconds / 60:.0f} min at the expected turnaround"
+    )

@@ -1,0 +1,45 @@
+"""publish: flips what the view shows to this batch, in one transaction with the batch's last edge."""
+
+from __future__ import annotations
+
+import logging
+
+from nightmill.domain.errors import Terminal
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, publications
+from nightmill.storage.publications import Published
+
+log = logging.getLogger(__name__)
+
+
+def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
+    """Publish a batch; None when it ended otherwise (a dry run, a cancel).
+
+    Repeating it does nothing while the view shows this batch, and is refused once something else was published or the
+    batch was rolled back.
+    """
+    with env.ledger() as conn:
+        batch = batches.get(conn, batch_id)
+        if batch.state is BatchState.PUBLISHED:
+            return _already_published(publications.current(conn, batch.view_name), batch_id, batch.view_name)
+        if batch.ended:
+            log.info("batch %s is %s: nothing is published", batch_id, batch.state)
+            return None
+        shown = publications.publish(conn, batch, published_by)
+        conn.commit()
+        log.info(
+            "results.%s shows batch %s since %s (publication %s, %s gaps)",
+            shown.view_name, batch_id, shown.published_at, shown.publish_seq, shown.gaps,
+        )  # fmt: skip
+        return shown
+
+
+def _already_published(shown: Published | None, batch_id: int, view: str) -> Published:
+    if shown is not None and shown.batch_id == batch_id:
+        log.info("results.%s shows batch %s already", view, batch_id)
+        return shown
+    raise Terminal(
+        f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
+        "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
+    )

@@ -1,0 +1,136 @@
+"""report: what the run did, what it cost, and proof that the view shows what the run says it published."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Terminal
+from nightmill.domain.pricing import price_on
+from nightmill.domain.receipt import Receipt, Tokens, receipt
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, contracts, gold, prices, publications, usage
+from nightmill.storage.batches import Batch
+from nightmill.storage.gold import FieldAccuracy
+from nightmill.storage.ledger import Connection
+from nightmill.storage.publications import Published
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The completion report of one batch. `receipt` is None where the model has no price."""
+
+    batch: Batch
+    model: str
+    counts: dict[str, int]
+    gaps: list[tuple[str, int]]
+    spent: Tokens
+    reused: Tokens
+    receipt: Receipt | None
+    accuracy: list[FieldAccuracy]
+    shown: Published | None
+
+
+def run(env: Environment, batch_id: int) -> Report:
+    """Log the report. Raises Terminal when the batch should be visible and is not."""
+    report = build(env, batch_id)
+    for line in render(report).splitlines():
+        log.info("%s", line)
+    _refuse_unpublished(report)
+    return report
+
+
+def build(env: Environment, batch_id: int) -> Report:
+    """Read everything that the report says."""
+    with env.ledger() as conn:
+        batch = batches.get(conn, batch_id)
+        pinned = contracts.load(conn, batch.contract_id)
+        model = pinned.job.provider.model
+        spent, reused = usage.spent(conn, batch_id), usage.reused(conn, batch_id)
+        price = price_on(prices.of_model(conn, model), model, batch.created_at.date())
+        return Report(
+            batch=batch,
+            model=model,
+            counts=batches.bucket_counts(conn, batch_id) if batch.frozen_at else {},
+            gaps=batches.gaps_by_code(conn, batch_id),
+            spent=spent,
+            reused=reused,
+            receipt=receipt(price, spent, reused) if price else None,
+            accuracy=_accuracy(env, conn, pinned, batch),
+            shown=publications.current(conn, batch.view_name),
+        )
+
+
+def _accuracy(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> list[FieldAccuracy]:
+    known = pinned.job.gold
+    if known is None or batch.state is BatchState.ESTIMATED:
+        return []
+    gold.load(conn, env.source(pinned.job.source.conn_id), known)
+    return [gold.accuracy(conn, batch.view_name, batch.batch_id, field) for field in known.fields]
+
+
+def _refuse_unpublished(report: Report) -> None:
+    batch = report.batch
+    if batch.state in (BatchState.ESTIMATED, BatchState.CANCELLED):
+        return
+    if batch.state is not BatchState.PUBLISHED:
+        raise Terminal(
+            f"Batch {batch.batch_id} is {batch.state}: nothing was published.",
+            "Clear publish; marking a task as success publishes nothing.",
+        )
+    if report.shown is None:
+        raise Terminal(f"results.{batch.view_name} shows nothing.", "Clear publish and look at its log.")
+    if report.shown.batch_id != batch.batch_id:
+        log.warning("results.%s shows batch %s by now", batch.view_name, report.shown.batch_id)
+
+
+def render(report: Report) -> str:
+    """The report as text for people."""
+    batch = report.batch
+    lines = [f"{batch.job}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})"]
+    lines += _rows([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
+    if report.gaps:
+        lines += ["gaps (bucket/class/code)", *_rows(report.gaps)]
+    lines += _money(report)
+    for one in report.accuracy:
+        share = one.right / one.known if one.known else 0
+        lines.append(f"field accuracy of {one.field}: {share:.1%} ({one.right} of {one.known} with a known answer)")
+    if report.shown is not None:
+        lines.append(
+            f"results.{batch.view_name} shows batch {report.shown.batch_id} since "
+            f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {report.shown.gaps} gaps"
+        )
+    return "\n".join(lines)
+
+
+def _money(report: Report) -> list[str]:
+    spent = report.spent
+    lines = [
+        f"provider calls: {spent.requests}",
+        f"tokens: {spent.prompt} in, {spent.completion} out"
+        + (f" ({spent.estimated} requests without reported usage, estimated)" if spent.estimated else ""),
+    ]
+    if report.receipt is None:
+        return [*lines, f"receipt: no price is known for {report.model}; add one to nightmill.price"]
+    paid = report.receipt
+    return [
+        *lines,
+        "receipt (US dollars)",
+        *_rows(
+            [
+                ("list price", f"{paid.list_price:.4f}"),
+                ("saved by batch discount", f"{paid.saved_by_batch:.4f}"),
+                ("paid", f"{paid.paid:.4f}"),
+                ("saved by reuse", f"{paid.saved_by_reuse:.4f}"),
+            ]
+        ),
+    ]
+
+
+def _rows(rows: list[tuple[str, Any]]) -> list[str]:
+    return [f"  {name:<28}{value:>12}" for name, value in rows]

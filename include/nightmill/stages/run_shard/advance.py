@@ -1,0 +1,212 @@
+"""Driving one provider batch as far as it goes now: INTENT -> UPLOADED -> SUBMITTED -> ENDED -> COLLECTED."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.failures import Failure, FailureClass
+from nightmill.domain.states import ProviderBatchState
+from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
+from nightmill.stages.run_shard import collect, render
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.storage import fence, provider_batches, settlement
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.settlement import Arrival
+
+CAPACITY_CODES = {"token_limit_exceeded"}
+RESULTS_GRACE = timedelta(minutes=15)  # an ended batch may name its result files later than its status
+LATE = timedelta(hours=48)  # twice the completion window of the Batch API
+
+
+def provider_batch(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None = None) -> None:
+    """Take every next step of one live provider batch. What keeps it waiting is noted in the context.
+
+    `file` is its rendered request file, if this wake-up made it just now.
+    """
+    name = f"provider batch {one.provider_batch_id}"
+    try:
+        if one.state is ProviderBatchState.INTENT:
+            one = _create(context, _upload(context, one, file or render.again(context, one)))
+        elif one.state is ProviderBatchState.UPLOADED:
+            one = _adopt(context, one)
+        if one.state is ProviderBatchState.SUBMITTED:
+            one = _poll(context, one)
+        if one.state is ProviderBatchState.ENDED:
+            collect.results(context, one)
+    except SubmitUnknown:
+        context.note(f"{name}: the create call ended without an answer, looking for it at the provider next time")
+        context.look_again_in(context.live.provider.poll_interval_s)
+    except ProviderUnavailable as fault:
+        context.conn.rollback()
+        context.note(f"{name}: provider not reachable ({type(fault).__name__})")
+        context.look_again_in(fault.retry_after_s or context.live.provider.poll_interval_s)
+    except ProviderRefused as fault:
+        context.conn.rollback()
+        raise Blocked(f"The provider refuses {name}: {fault.cause}", fault.remedy) from fault
+
+
+def _upload(context: ShardContext, one: ProviderBatch, file: render.RequestFile) -> ProviderBatch:
+    """Upload the request file and commit its id before anything can be created from it."""
+    file_id = context.provider.upload(file.path)
+    uploaded = provider_batches.move(
+        context.conn, context.holder, one, ProviderBatchState.UPLOADED, "uploaded", input_file_id=file_id
+    )
+    context.conn.commit()
+    return uploaded
+
+
+def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
+    """Send the create call once. The fence is rechecked right before, so that a zombie pays for nothing.
+
+    Raises SubmitUnknown when it is not known whether the provider accepted it.
+    """
+    assert one.input_file_id is not None
+    fence.enter(context.conn, context.holder)
+    context.conn.commit()
+    try:
+        snapshot = context.provider.submit(one.input_file_id, one.token)
+    except ProviderRefused as fault:
+        _abandon(context, one, f"create refused: {fault.code or fault.status}")
+        raise
+    except ProviderUnavailable:
+        _abandon(context, one, "the provider takes no new batches now")
+        raise
+    return _submitted(context, one, snapshot, adopted=False)
+
+
+def _submitted(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *, adopted: bool) -> ProviderBatch:
+    submitted = provider_batches.move(
+        context.conn,
+        context.holder,
+        one,
+        ProviderBatchState.SUBMITTED,
+        "adopted" if adopted else "created",
+        provider_id=snapshot.provider_id,
+        adopted=adopted,
+        raw_status=snapshot.raw_status,
+    )
+    context.conn.commit()
+    how = "adopted" if adopted else "sent"
+    context.note(f"provider batch {one.provider_batch_id}: {how} {one.requests} requests as {snapshot.provider_id}")
+    context.look_again_in(context.live.provider.poll_interval_s * 20)
+    return submitted
+
+
+def _adopt(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
+    """A create may have been sent and its answer lost: look for it; create again only when it is surely absent."""
+    assert one.input_file_id is not None and one.uploaded_at is not None
+    search = context.provider.find_submitted(one.input_file_id, one.token, one.uploaded_at)
+    if search.found:
+        return _submitted(context, one, search.found[0], adopted=True)
+    quiet_until = one.uploaded_at + timedelta(
+        seconds=context.live.provider.create_timeout_s + context.live.provider.quiet_period_s
+    )
+    if search.complete and context.env.now() >= quiet_until:
+        context.note(f"provider batch {one.provider_batch_id}: absent after the quiet period, created now")
+        return _create(context, one)
+    context.note(f"provider batch {one.provider_batch_id}: not seen at the provider so far")
+    context.look_again_in(context.live.provider.poll_interval_s)
+    return one
+
+
+def _poll(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
+    assert one.provider_id is not None
+    snapshot = context.provider.poll(one.provider_id)
+    provider_batches.record_poll(
+        context.conn, context.holder, one, snapshot.raw_status, dict(snapshot.counts) if snapshot.counts else None
+    )
+    context.conn.commit()
+    context.note(f"provider batch {one.provider_batch_id}: {_progress(snapshot)}")
+    if snapshot.status is BatchStatus.UNKNOWN:
+        raise Blocked(
+            f"The provider reports the status {snapshot.raw_status!r} for batch {one.provider_id}, which nightmill "
+            "does not know.",
+            "Look at the batch at the provider; clear this task when it has a known status again.",
+        )
+    if snapshot.status is BatchStatus.FAILED:
+        return _refused_as_a_whole(context, one, snapshot.problems)
+    if snapshot.status is BatchStatus.ENDED and not _results_awaited(context, one, snapshot):
+        return _ended(context, one, snapshot)
+    _refuse_overdue(context, one)
+    context.look_again_in(context.live.provider.poll_interval_s * 20)
+    return one
+
+
+def _progress(snapshot: BatchSnapshot) -> str:
+    counts = snapshot.counts or {}
+    done = counts.get("completed", 0) + counts.get("failed", 0)
+    return f"{snapshot.raw_status} {done}/{counts.get('total', '?')}"
+
+
+def _results_awaited(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> bool:
+    """Whether the result files may still appear: they are waited for a quarter of an hour after the batch's end."""
+    if not snapshot.results_pending:
+        return False
+    context.look_again_in(context.live.provider.poll_interval_s)
+    ended = snapshot.ended_at or one.submitted_at
+    return ended is not None and context.env.now() < ended + RESULTS_GRACE
+
+
+def _ended(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> ProviderBatch:
+    usage = snapshot.raw.get("usage")
+    ended = provider_batches.move(
+        context.conn,
+        context.holder,
+        one,
+        ProviderBatchState.ENDED,
+        f"the provider says {snapshot.raw_status}",
+        raw_status=snapshot.raw_status,
+        output_file_id=snapshot.output_file_id,
+        error_file_id=snapshot.error_file_id,
+        usage=usage if isinstance(usage, dict) else None,
+    )
+    context.conn.commit()
+    return ended
+
+
+def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[FileProblem]) -> ProviderBatch:
+    """The provider's validation refused the file: nothing was executed. Capacity waits, named lines are cut out,
+    anything else needs a person."""
+    codes = {problem.code for problem in problems}
+    if codes & CAPACITY_CODES:
+        _abandon(context, one, "enqueued-token limit reached at the provider")
+        context.capacity_wait = True
+        context.look_again_in(context.live.provider.poll_interval_s * 2)
+        return one
+    lines = {problem.line: problem for problem in problems if problem.line is not None}
+    if not lines:
+        what = "; ".join(f"{problem.code}" for problem in problems) or "no reason given"
+        _abandon(context, one, f"refused by the provider's validation: {what}")
+        raise Blocked(
+            f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
+            "Correct provider.model, provider.parameters or the account's limits, then clear this task. A changed "
+            "job.yaml takes effect in a new run.",
+        )
+    carried = list(one.carries())
+    arrivals = [
+        Arrival(carried[line - 1], Failure(FailureClass.INPUT, problem.code, problem.message))
+        for line, problem in lines.items()
+        if 0 < line <= len(carried)
+    ]
+    fence.enter(context.conn, context.holder)
+    settlement.arrive(context.conn, one, arrivals, context.settling)
+    context.conn.commit()
+    context.note(f"provider batch {one.provider_batch_id}: validation refused {len(arrivals)} lines, cut out")
+    return _abandon(context, one, "refused by the provider's validation; the named lines were cut out")
+
+
+def _abandon(context: ShardContext, one: ProviderBatch, reason: str) -> ProviderBatch:
+    abandoned = provider_batches.move(context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason)
+    context.conn.commit()
+    context.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
+    return abandoned
+
+
+def _refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:
+    if one.submitted_at is not None and context.env.now() > one.submitted_at + LATE:
+        raise Blocked(
+            f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after it was sent.",
+            "Ask the provider, or cancel the batch there: what it finished is collected. Clear this task to wait on.",
+        )

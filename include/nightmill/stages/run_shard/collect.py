@@ -1,0 +1,105 @@
+"""Collecting an ended provider batch: download, keep as evidence, settle line by line, name what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from nightmill.domain.errors import Blocked, ProviderRefused, StaleWriter
+from nightmill.domain.failures import FailureClass, lost_line
+from nightmill.domain.states import ProviderBatchState
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.results import ResultReader
+from nightmill.storage import fence, provider_batches, settlement
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.settlement import Arrival, Settled
+
+CHUNK = 1_000  # lines settled per transaction: well under a second, so that a cancel never waits long
+
+
+def results(context: ShardContext, one: ProviderBatch) -> None:
+    """Bring both result files into the ledger and end the provider batch as COLLECTED.
+
+    Safe to repeat from any point: lines that are in the ledger already are passed over.
+    """
+    reader = ResultReader(context, one, settlement.attempted(context.conn, one))
+    context.conn.commit()
+    total = Settled(0, 0, 0)
+    failures: Counter[FailureClass] = Counter()
+    for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id)):
+        if file_id is not None:
+            total += _file(context, one, reader, _download(context, one, kind, file_id), failures)
+    total += _lost(context, one)
+    collected = provider_batches.move(
+        context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
+    )
+    context.conn.commit()
+    context.note(
+        f"provider batch {one.provider_batch_id}: collected, {total.accepted} accepted, {total.dead_lettered} "
+        f"dead-lettered, {total.again} to be sent again{reader.oddities()}"
+    )
+    _drop_input_file(context, collected)
+    if failures[FailureClass.CAPACITY]:
+        raise Blocked(
+            f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
+            "account has no budget left.",
+            "Raise the account's budget or quota, then clear this task: these items lost no attempt.",
+        )
+
+
+def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str) -> Path:
+    """Fetch a result file and keep a compressed copy as evidence."""
+    path = context.directory / f"{one.token}-{kind}.jsonl"
+    context.provider.download(file_id, path)
+    evidence = f"{context.pinned.name}/batch-{one.batch_id}/evidence/{one.token}-{kind}.jsonl.zst"
+    context.env.payloads.keep_file(evidence, path)
+    return path
+
+
+def _file(
+    context: ShardContext, one: ProviderBatch, reader: ResultReader, path: Path, failures: Counter[FailureClass]
+) -> Settled:
+    total = Settled(0, 0, 0)
+    chunk: list[Arrival] = []
+    for arrival in reader.arrivals(path):
+        if arrival.failure is not None:
+            failures[arrival.failure.kind] += 1
+        chunk.append(arrival)
+        if len(chunk) >= CHUNK:
+            total += _settle(context, one, chunk)
+            chunk = []
+    total += _settle(context, one, chunk)
+    path.unlink()
+    return total
+
+
+def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> Settled:
+    """Settle one chunk in its own fenced transaction; a refused one is noted in quarantine."""
+    if not chunk:
+        return Settled(0, 0, 0)
+    try:
+        fence.enter(context.conn, context.holder)
+        settled = settlement.arrive(context.conn, one, chunk, context.settling)
+        context.conn.commit()
+        return settled
+    except StaleWriter:
+        context.conn.rollback()
+        fence.quarantine(context.conn, context.holder, f"results of {one.provider_id}", len(chunk))
+        context.conn.commit()
+        raise
+
+
+def _lost(context: ShardContext, one: ProviderBatch) -> Settled:
+    fence.enter(context.conn, context.holder)
+    settled = settlement.arrive_lost(context.conn, one, lost_line(), context.settling)
+    context.conn.commit()
+    return settled
+
+
+def _drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
+    """Input files count against the account's storage; the payload store has what they were made from."""
+    assert one.input_file_id is not None
+    try:
+        context.provider.delete_file(one.input_file_id)
+    except ProviderRefused:
+        context.note("its input file could not be deleted")

@@ -1,0 +1,62 @@
+"""What one wake-up of a shard works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.job import Job
+from nightmill.environment import Environment
+from nightmill.providers.port import BatchProvider, Limits
+from nightmill.storage.batches import Batch
+from nightmill.storage.fence import Holder
+from nightmill.storage.ledger import Connection
+from nightmill.storage.settlement import Settling
+from nightmill.storage.shards import Shard
+
+
+@dataclass
+class ShardContext:
+    """One wake-up: the shard as taken over, its pinned contract, the live settings, and what was seen and done.
+
+    `wake_times` collects when something can have changed; `seen` the words for the log line.
+    """
+
+    env: Environment
+    conn: Connection
+    provider: BatchProvider
+    account: str
+    batch: Batch
+    shard: Shard
+    holder: Holder
+    pinned: JobDefinition
+    live: Job
+    directory: Path
+    wake_times: list[datetime] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+    capacity_wait: bool = False  # the provider has no room now: send nothing in this wake-up
+
+    @property
+    def settling(self) -> Settling:
+        """How arrivals are settled; the retry cap is read live."""
+        return Settling.of(self.pinned, self.batch.contract_id, self.batch.params, self.live.retry.max_attempts)
+
+    @property
+    def limits(self) -> Limits:
+        """The tighter of the adapter's and the job's limits."""
+        own, config = self.provider.limits, self.live.provider.limits
+        return Limits(
+            requests_per_file=min(own.requests_per_file, config.requests_per_file or own.requests_per_file),
+            bytes_per_file=min(own.bytes_per_file, config.bytes_per_file or own.bytes_per_file),
+            enqueued_prompt_tokens=config.enqueued_prompt_tokens or own.enqueued_prompt_tokens,
+        )
+
+    def note(self, text: str) -> None:
+        """Add to this wake-up's log line. Ids, counts and states only."""
+        self.seen.append(text)
+
+    def look_again_in(self, seconds: float) -> None:
+        """Wake up after this time at the latest."""
+        self.wake_times.append(self.env.now() + timedelta(seconds=seconds))

@@ -1,0 +1,134 @@
+"""Reading result files: from raw lines to arrivals, joined with their payloads by custom id only.
+
+Lines come in any order, but payloads lie in item order. Where a check needs the document, a first pass over the file
+notes where each item's line stands, and a second one reads the lines in item order beside a sequential read of the
+payloads. Memory: some 100 bytes per line and one payload segment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from nightmill.domain.failures import Failure, classify_line_error
+from nightmill.domain.outcomes import Accepted, Verdict
+from nightmill.providers.port import Answer, LineError, ResultLine, Unreadable
+from nightmill.providers.result_files import BOM, split_lines
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.render import ordinal_of
+from nightmill.storage import payloads
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.settlement import Arrival
+from nightmill.validators.checker import Checker
+
+_CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
+
+
+class ResultReader:
+    """Reads the result files of one provider batch. `seen` are ordinals that are in the ledger already."""
+
+    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int]) -> None:
+        self._context = context
+        self._batch = one
+        self._checker = Checker(context.pinned)
+        self._seen = seen
+        self._known = frozenset(one.carries())
+        self._odd: Counter[str] = Counter()
+
+    def oddities(self) -> str:
+        """What was passed over, for the log line; empty when nothing was."""
+        return "".join(f", {count} {what}" for what, count in sorted(self._odd.items()))
+
+    def arrivals(self, path: Path) -> Iterator[Arrival]:
+        """One arrival per item that this file answers for the first time."""
+        lines: Iterable[bytes] = self._in_item_order(path) if self._checker.needs_payload else split_lines(path)
+        documents = _Documents(self._context, self._batch) if self._checker.needs_payload else None
+        for line in self._context.provider.read_lines(lines):
+            ordinal = self._ordinal(line)
+            if ordinal is not None and not isinstance(line, Unreadable):
+                yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
+
+    def _ordinal(self, line: ResultLine) -> int | None:
+        """The item of a line that counts, or None for an unreadable, foreign or repeated one."""
+        if isinstance(line, Unreadable):
+            self._odd["unreadable lines"] += 1
+            return None
+        ordinal = ordinal_of(self._batch.token, line.custom_id)
+        if ordinal is None or ordinal not in self._known:
+            self._odd["foreign lines"] += 1
+            return None
+        if ordinal in self._seen:
+            self._odd["repeated lines"] += 1
+            return None
+        self._seen.add(ordinal)
+        return ordinal
+
+    def _arrival(self, ordinal: int, line: Answer | LineError, document: dict[str, Any]) -> Arrival:
+        usage = line.usage
+        model = finish_reason = None
+        if isinstance(line, LineError):
+            verdict: Verdict = classify_line_error(line.status, line.code, line.message)
+        else:
+            model, finish_reason = line.model, line.finish_reason
+            verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
+        accepted = verdict if isinstance(verdict, Accepted) else None
+        return Arrival(
+            ordinal=ordinal,
+            failure=verdict if isinstance(verdict, Failure) else None,
+            answer=accepted.answer if accepted else None,
+            notes=accepted.notes if accepted else (),
+            citations=tuple(_as_json(span) for span in accepted.citations) if accepted else (),
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            cached_tokens=usage.cached_tokens,
+            model=model,
+            finish_reason=finish_reason,
+        )
+
+    def _in_item_order(self, path: Path) -> Iterator[bytes]:
+        """Raw lines sorted by item; lines without a readable id come last."""
+        places = sorted(self._places(path))
+        with path.open("rb") as file:
+            for _, offset, length in places:
+                file.seek(offset)
+                line = file.read(length).rstrip(b"\r\n")
+                yield line.removeprefix(BOM) if offset == 0 else line
+
+    def _places(self, path: Path) -> Iterator[tuple[int, int, int]]:
+        """(ordinal, offset, length) of each line; an unreadable id sorts last."""
+        offset = 0
+        with path.open("rb") as file:
+            for raw in file:
+                found = _CUSTOM_ID.search(raw)
+                ordinal = ordinal_of(self._batch.token, found.group(1).decode("utf-8", "replace")) if found else None
+                yield ordinal if ordinal is not None else 2**62, offset, len(raw)
+                offset += len(raw)
+
+
+class _Documents:
+    """Payloads by ordinal, read sequentially while ordinals rise; a step back starts a new read."""
+
+    def __init__(self, context: ShardContext, one: ProviderBatch) -> None:
+        self._context = context
+        self._last = max(one.carries())
+        self._at = -1
+        self._stream: Iterator[tuple[int, dict[str, Any]]] = iter(())
+
+    def of(self, ordinal: int) -> dict[str, Any]:
+        """The payload of one item."""
+        if self._at < 0 or ordinal < self._at:
+            self._stream = payloads.read_range(
+                self._context.conn, self._context.env.payloads, self._context.batch.batch_id, ordinal, self._last
+            )
+        for at, values in self._stream:
+            if at >= ordinal:
+                self._at = at
+                return values
+        raise AssertionError(f"the payload of item {ordinal} is missing")
+
+
+def _as_json(span: Any) -> dict[str, Any]:
+    return {name: getattr(span, name) for name in span.__slots__}

@@ -1,0 +1,137 @@
+"""One wake-up of a shard: take it over, reconcile, end or wait."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Blocked
+from nightmill.domain.states import BatchState, ShardState
+from nightmill.environment import Environment, scratch
+from nightmill.stages.run_shard import advance, send
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.storage import batches, contracts, fence, provider_batches, reuse, settlement, shards
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+from nightmill.storage.shards import Shard
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Every item of the shard is settled, or its batch ended. `line` is for the log."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Nothing more can be done before a provider batch changes or `until` (UTC). `line` is for the log."""
+
+    until: datetime
+    line: str
+
+
+def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -> Finished | Waiting:
+    """Take every next legal step of a shard. `fresh` is True when a person or a retry started the task, False when
+    its trigger woke it.
+
+    Raises Blocked when a person must act, StaleWriter when another wake-up took the shard over meanwhile, Transient
+    for faults of our own database or object store.
+    """
+    with ExitStack() as stack:
+        conn = stack.enter_context(env.ledger())
+        shard = shards.get(conn, shard_id)
+        batch = batches.get(conn, shard.batch_id)
+        if batch.ended:
+            return Finished(f"shard {shard_id}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})")
+        batch, shard, holder = _take(conn, batch, shard, fresh)
+        if shard.ended:
+            return Finished(f"shard {shard_id} is {shard.state} already")
+        pinned = contracts.load(conn, batch.contract_id)
+        conn.commit()
+        context = ShardContext(
+            env=env,
+            conn=conn,
+            provider=stack.enter_context(env.provider(pinned)),
+            account=env.account(pinned).fingerprint,
+            batch=batch,
+            shard=shard,
+            holder=holder,
+            pinned=pinned,
+            live=live.job,
+            directory=stack.enter_context(scratch()),
+        )
+        return _reconcile(context)
+
+
+def _take(conn: Connection, batch: Batch, shard: Shard, fresh: bool) -> tuple[Batch, Shard, fence.Holder]:
+    """Take the shard over. The first shard moves its batch to RUNNING; the task that blocked it unblocks it."""
+    name = f"shard {shard.shard_id}"
+    if batch.state is BatchState.BLOCKED and fresh and batch.blocked_by == name and batch.blocked_from:
+        batch = batches.move(conn, batch, BatchState(batch.blocked_from), f"{name} was cleared")
+    if batch.state is BatchState.QUEUED and not shard.ended:
+        fence.enter_exclusive(conn, batch.holder)
+        batch = batches.get(conn, batch.batch_id)  # another shard may have moved it while we waited
+        if batch.state is BatchState.QUEUED:
+            batch = batches.move(conn, batch, BatchState.RUNNING, f"{name} started")
+    shard, holder = shards.take_over(conn, shard, batch.generation, "taken over at wake-up")
+    conn.commit()
+    return batch, shard, holder
+
+
+def _reconcile(context: ShardContext) -> Finished | Waiting:
+    conn, shard = context.conn, context.shard
+    settlement.prepare(conn)
+    reuse.prepare(conn)
+    conn.commit()
+    try:
+        for one in provider_batches.of_shard(conn, shard.shard_id):
+            if one.live:
+                advance.provider_batch(context, one)
+        if not _all_settled(context):
+            send.what_is_due(context)
+    except Blocked as fault:
+        conn.rollback()
+        _block(context, fault)
+        raise
+    if _all_settled(context):
+        shards.move(conn, shard, context.holder, ShardState.SETTLED, "every item is settled")
+        conn.commit()
+        return Finished(_line(context, "settled"))
+    return _wait(context)
+
+
+def _all_settled(context: ShardContext) -> bool:
+    shard = context.shard
+    rest = settlement.unsettled_in(context.conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
+    context.conn.commit()
+    return not rest
+
+
+def _wait(context: ShardContext) -> Waiting:
+    """Store when to wake up and say so. Without live provider batches the shard waits for its retry round."""
+    live = any(one.live for one in provider_batches.of_shard(context.conn, context.shard.shard_id))
+    to = ShardState.RUNNING if live else ShardState.RETRY_WAIT
+    until = min(context.wake_times, default=context.env.now() + timedelta(seconds=3600))
+    shards.move(context.conn, context.shard, context.holder, to, "waits", wake_at=until)
+    context.conn.commit()
+    return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))
+
+
+def _block(context: ShardContext, fault: Blocked) -> None:
+    """Stop the whole batch from spending: other shards go on collecting what is paid, and send nothing new."""
+    batch = batches.get(context.conn, context.batch.batch_id)
+    if batch.state is BatchState.RUNNING:
+        batches.move(context.conn, batch, BatchState.BLOCKED, fault.cause, blocked_by=f"shard {context.shard.shard_id}")
+    context.conn.commit()
+
+
+def _line(context: ShardContext, end: str) -> str:
+    shard = context.shard
+    seen = "; ".join(context.seen) or "nothing new"
+    return f"shard {shard.shard_id} (items {shard.first_ordinal}-{shard.last_ordinal}): {seen}; {end}"

@@ -1,0 +1,187 @@
+"""Batches: creation, lookup and state edges. Each edge is guarded by from-state and generation under the fence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.states import BATCH_EDGES, TERMINAL_BATCH_STATES, BatchState
+from nightmill.storage import fence, sql
+from nightmill.storage.ledger import Connection, refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch as the ledger holds it. Counts are items; tokens are prompt tokens."""
+
+    batch_id: int
+    job: str
+    view_name: str
+    dag_id: str
+    run_id: str
+    incarnation: int
+    state: BatchState
+    state_reason: str
+    blocked_from: str | None
+    blocked_by: str | None
+    generation: int
+    contract_id: int
+    payload_batch_id: int | None
+    dry_run: bool
+    params: dict[str, Any]
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+    item_count: int | None
+    prompt_tokens: int | None
+    estimate: dict[str, Any] | None
+    counts: dict[str, int] | None
+    created_at: datetime
+    frozen_at: datetime | None
+    ended_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", BatchState(self.state))
+
+    @property
+    def holder(self) -> fence.Holder:
+        """What a stage that just read this batch holds."""
+        return fence.Holder(self.batch_id, self.generation)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the batch is in a terminal state."""
+        return self.state in TERMINAL_BATCH_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a DAG run asks for."""
+
+    job: str
+    view_name: str
+    dag_id: str
+    run_id: str
+    contract_id: int
+    dry_run: bool
+    params: dict[str, Any]
+    note: str | None
+    requested_by: str | None
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
+
+
+def create(conn: Connection, submission: Submission) -> Batch:
+    """A new batch in CREATED: the next incarnation of its run."""
+    values = {name: getattr(submission, name) for name in submission.__slots__}
+    values["params"] = Jsonb(submission.params)
+    with conn.cursor(row_factory=class_row(Batch)) as cursor:
+        row = cursor.execute(sql.text("batch_create"), values).fetchone()
+    assert row is not None
+    return row
+
+
+def newest_of_run(conn: Connection, dag_id: str, run_id: str) -> Batch | None:
+    """The newest incarnation of a DAG run's batch."""
+    with conn.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(sql.text("batch_of_run"), {"dag_id": dag_id, "run_id": run_id}).fetchone()
+
+
+def get(conn: Connection, batch_id: int) -> Batch:
+    """One batch. Raises IllegalTransition when it does not exist (it was never created, or was erased)."""
+    with conn.cursor(row_factory=class_row(Batch)) as cursor:
+        row = cursor.execute(sql.text("batch_get"), {"batch_id": batch_id}).fetchone()
+    if row is None:
+        raise IllegalTransition(f"There is no batch {batch_id}.", "Trigger a new run.")
+    return row
+
+
+def move(conn: Connection, batch: Batch, to: BatchState, reason: str, *, blocked_by: str | None = None) -> Batch:
+    """Take one edge inside the caller's transaction: takes the exclusive fence, so call it first in one.
+
+    Raises IllegalTransition for an edge that does not exist or whose from-state is stale, StaleWriter for an old
+    generation.
+    """
+    if to not in BATCH_EDGES[batch.state]:
+        raise IllegalTransition(
+            f"Batch {batch.batch_id} cannot go from {batch.state} to {to}.", "Read the state again and start from it."
+        )
+    fence.enter_exclusive(conn, batch.holder)
+    values = {
+        "batch_id": batch.batch_id,
+        "generation": batch.generation,
+        "from_state": str(batch.state),
+        "to_state": str(to),
+        "reason": reason,
+        "blocked_from": str(batch.state) if to is BatchState.BLOCKED else None,
+        "blocked_by": blocked_by,
+        "ends": to in TERMINAL_BATCH_STATES,
+    }
+    with refusals(), conn.cursor(row_factory=class_row(Batch)) as cursor:
+        row = cursor.execute(sql.text("batch_move"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(
+            f"Batch {batch.batch_id} is no longer {batch.state}.", "Read the state again and start over from it."
+        )
+    return row
+
+
+def cancel(conn: Connection, batch_id: int, reason: str) -> Batch:
+    """Cancel: raises the generation and ends the batch and its open shards in one exclusive transaction, so that no
+    writer of the old generation can commit afterwards. A batch that ended already is returned as it is."""
+    conn.execute("select nightmill.fence_exclusive(%s)", (batch_id,))
+    batch = get(conn, batch_id)
+    if batch.ended:
+        return batch
+    conn.execute(sql.text("batch_raise_generation"), {"batch_id": batch_id})
+    conn.execute(sql.text("shards_cancel"), {"batch_id": batch_id, "reason": reason})
+    return move(conn, get(conn, batch_id), BatchState.CANCELLED, reason)
+
+
+def record_manifest(conn: Connection, batch: Batch, facts: dict[str, Any]) -> None:
+    """Store what was frozen; call before the edge to PLANNING, in the same transaction."""
+    values = {**facts, "source_parameters": Jsonb(facts["source_parameters"]), "batch_id": batch.batch_id}
+    conn.execute(sql.text("batch_record_manifest"), values)
+
+
+def record_estimate(conn: Connection, batch: Batch, estimate: dict[str, Any]) -> None:
+    """Store what preflight worked out."""
+    conn.execute(sql.text("batch_record_estimate"), {"batch_id": batch.batch_id, "estimate": Jsonb(estimate)})
+
+
+def record_counts(conn: Connection, batch: Batch, counts: dict[str, int]) -> None:
+    """Store the reconciled number of items per bucket."""
+    conn.execute(sql.text("batch_record_counts"), {"batch_id": batch.batch_id, "counts": Jsonb(counts)})
+
+
+def bucket_counts(conn: Connection, batch_id: int) -> dict[str, int]:
+    """Items per bucket, unsettled ones included as `unsettled`; only buckets that hold items."""
+    rows = conn.execute(sql.text("batch_bucket_counts"), {"batch_id": batch_id}).fetchall()
+    return {bucket: count for bucket, count in rows if count}
+
+
+def gaps_by_code(conn: Connection, batch_id: int) -> list[tuple[str, int]]:
+    """Items without an accepted answer per `bucket/class/code`, the most frequent first; excluded ones left out."""
+    return conn.execute(sql.text("batch_gaps_by_code"), {"batch_id": batch_id}).fetchall()
+
+
+def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
+    """Let a batch go on that this stage had blocked: its task was cleared. Others are returned as they are."""
+    if batch.state is not BatchState.BLOCKED or batch.blocked_from is None or batch.blocked_by != stage:
+        return batch
+    return move(conn, batch, BatchState(batch.blocked_from), f"{stage} was cleared")
+
+
+def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
+    """Make a batch wait for a person; clearing the stage's task lets it go on."""
+    return move(conn, batch, BatchState.BLOCKED, reason, blocked_by=stage)
+
+
+def newest_per_job(conn: Connection) -> list[Batch]:
+    """The newest batch of each job, by job name."""
+    with conn.cursor(row_factory=class_row(Batch)) as cursor:
+        return cursor.execute(sql.text("batch_newest_per_job")).fetchall()

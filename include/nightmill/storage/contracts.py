@@ -1,0 +1,43 @@
+"""Pinned contracts: a copy of the job folder per content, kept in the ledger."""
+
+from __future__ import annotations
+
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Terminal
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+
+def pin(conn: Connection, definition: JobDefinition) -> int:
+    """Keep a copy of the folder and return its contract id; the same content is kept once per job."""
+    versions = definition.versions
+    values = {
+        "job": definition.name,
+        "folder_hash": definition.folder_hash,
+        "files": Jsonb({name: content.decode("utf-8") for name, content in definition.files.items()}),
+        "prompt_version": versions.prompt_version,
+        "output_schema_version": versions.output_schema_version,
+        "model_policy_version": versions.model_policy_version,
+        "transform_name": versions.transform_name,
+        "transform_version": versions.transform_version,
+        "validators_hash": definition.validators_hash,
+    }
+    row = conn.execute(sql.text("contract_pin"), values).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def load(conn: Connection, contract_id: int) -> JobDefinition:
+    """The pinned folder, verified against its hash. Raises Terminal when the copy was tampered with."""
+    row = conn.execute(sql.text("contract_get"), {"contract_id": contract_id}).fetchone()
+    assert row is not None, f"contract {contract_id} is referenced but missing"
+    job, folder_hash, files = row
+    definition = JobDefinition(job, {name: content.encode("utf-8") for name, content in files.items()})
+    if definition.folder_hash != folder_hash:
+        raise Terminal(
+            f"The pinned copy of job {job} (contract {contract_id}) does not match its hash.",
+            "Somebody changed nightmill.contract by hand: restore it from a backup, or trigger a new run.",
+        )
+    return definition

@@ -1,0 +1,62 @@
+"""The fence: what keeps a stale holder's writes out.
+
+Every writing transaction takes the shared form first and reads generation and lease in the NEXT statement; batch
+edges, cancel and takeover take the exclusive form first and never upgrade. (A condition inside the insert does not
+fence: it would read a snapshot from before the lock.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nightmill.domain.errors import StaleWriter
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What a writer believes to hold: a batch's generation and, inside a shard, the shard's lease."""
+
+    batch_id: int
+    generation: int
+    shard_id: int | None = None
+    lease: int | None = None
+
+
+def enter(conn: Connection, holder: Holder) -> None:
+    """Begin a fenced write. Raises StaleWriter when somebody took over or cancelled."""
+    conn.execute("select nightmill.fence_shared(%s)", (holder.batch_id,))
+    _verify(conn, holder)
+
+
+def enter_exclusive(conn: Connection, holder: Holder) -> None:
+    """Begin a state edge of the batch: waits for its writers, and makes new ones wait."""
+    conn.execute("select nightmill.fence_exclusive(%s)", (holder.batch_id,))
+    _verify(conn, holder)
+
+
+def _verify(conn: Connection, holder: Holder) -> None:
+    row = conn.execute(sql.text("fence_read"), {"batch_id": holder.batch_id, "shard_id": holder.shard_id}).fetchone()
+    generation, lease = row if row else (None, None)
+    if generation != holder.generation or (holder.lease is not None and lease != holder.lease):
+        raise StaleWriter(
+            f"Batch {holder.batch_id} is at generation {generation}, shard {holder.shard_id} at lease {lease}; "
+            f"this writer holds generation {holder.generation}, lease {holder.lease}.",
+            "Nothing to do: whoever took over or cancelled goes on. What was refused is noted in quarantine.",
+        )
+
+
+def quarantine(conn: Connection, holder: Holder, what: str, rows: int | None = None) -> None:
+    """Note a refused write. Runs in a transaction of its own, after the refused one was rolled back."""
+    conn.execute(
+        sql.text("quarantine_add"),
+        {
+            "batch_id": holder.batch_id,
+            "shard_id": holder.shard_id,
+            "what": what,
+            "generation": holder.generation,
+            "lease": holder.lease,
+            "rows": rows,
+        },
+    )

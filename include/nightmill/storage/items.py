@@ -1,0 +1,69 @@
+"""The frozen manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from psycopg import sql as composed
+
+from nightmill.domain.errors import SourceError
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason
+ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None]
+
+_COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text")
+
+
+def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: Iterable[ItemRow]) -> int:
+    """Stream manifest rows into an unattached partition. Returns their number."""
+    statement = composed.SQL(
+        "copy {} (batch_id, ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, "
+        "skip_reason) from stdin (format binary)"
+    ).format(table)
+    count = 0
+    with conn.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.set_types(_COLUMN_TYPES)
+        for row in rows:
+            copy.write_row((batch_id, *row))
+            count += 1
+    return count
+
+
+def refuse_bad_manifest(conn: Connection, table: composed.Identifier) -> None:
+    """Raise SourceError when a source id stands twice, or one version has another content than an earlier result.
+
+    Names up to three ids. Runs on the unattached partition, so nothing was published or planned yet.
+    """
+    doubled = conn.execute(sql.text("item_doubled_ids").format(items=table)).fetchall()
+    if doubled:
+        raise SourceError(
+            f"The source returns {', '.join(repr(row[0]) for row in doubled)} more than once.",
+            "Make source.columns.id unique in the source query: add a condition, or join ids that belong together.",
+        )
+    changed = conn.execute(sql.text("item_changed_contents").format(items=table)).fetchall()
+    if changed:
+        names = ", ".join(f"{source_id!r} (version {version})" for source_id, version in changed)
+        raise SourceError(
+            f"The source changed the content of {names} without changing the version.",
+            "Let source.columns.version change with the content, or leave it out to use the content hash.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedItem:
+    """What cutting shards needs of an unsettled item."""
+
+    ordinal: int
+    tokens: int
+
+
+def unsettled(conn: Connection, batch_id: int) -> Iterator[PlannedItem]:
+    """Items without an outcome in order, streamed."""
+    with conn.cursor(name="unsettled") as cursor:
+        cursor.itersize = 20_000
+        cursor.execute(sql.text("item_unsettled"), {"batch_id": batch_id})
+        for ordinal, tokens in cursor:
+            yield PlannedItem(ordinal, tokens)

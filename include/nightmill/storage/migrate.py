@@ -1,0 +1,85 @@
+"""Creating and migrating the ledger: roles, schemas, numbered migrations, prices."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import yaml
+from psycopg import sql as composed
+
+from nightmill.domain.errors import ConfigError
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection, connect
+
+ROLES = ("nightmill_owner", "nightmill_writer", "nightmill_reader")
+
+
+def migrations() -> list[tuple[int, str, str]]:
+    """All migrations in order as (number, name, SQL)."""
+    folder = resources.files("nightmill.storage").joinpath("migrations")
+    found = []
+    for entry in folder.iterdir():
+        if entry.name.endswith(".sql"):
+            number, _, name = entry.name.removesuffix(".sql").partition("_")
+            found.append((int(number), name, entry.read_text("utf-8")))
+    return sorted(found)
+
+
+def init_db(dsn: str) -> list[str]:
+    """Bring a database to the newest ledger version and return the names of the migrations that ran.
+
+    The login needs CREATEROLE and CREATE on the database. Safe to repeat and to run twice at a time.
+    """
+    with connect(dsn, application="nightmill init-db") as conn:
+        conn.execute("select pg_advisory_xact_lock(7106, 0)")
+        _create_roles(conn)
+        _create_schemas(conn)
+        conn.execute("set local role nightmill_owner")
+        conn.execute(sql.text("migration_table"))
+        done = {row[0] for row in conn.execute("select number from nightmill.migration").fetchall()}
+        known = migrations()
+        _refuse_newer(done, known)
+        ran = []
+        for number, name, content in known:
+            if number not in done:
+                conn.execute(content)
+                conn.execute("insert into nightmill.migration (number, name) values (%s, %s)", (number, name))
+                ran.append(f"{number:04d}_{name}")
+        _load_prices(conn)
+        return ran
+
+
+def _refuse_newer(done: set[int], known: list[tuple[int, str, str]]) -> None:
+    unknown = done - {number for number, _, _ in known}
+    if unknown:
+        raise ConfigError(
+            f"The ledger was migrated by a newer nightmill (migration {max(unknown)} is unknown here).",
+            "Install that version or a later one.",
+        )
+
+
+def _create_roles(conn: Connection) -> None:
+    """Roles belong to the server, not the database: another database's init-db may create them at the same time."""
+    for role in ROLES:
+        conn.execute(
+            composed.SQL(
+                "do $$ begin create role {} nologin; exception when duplicate_object or unique_violation then null; "
+                "end $$"
+            ).format(composed.Identifier(role))
+        )
+    conn.execute("grant nightmill_owner to current_user")
+
+
+def _create_schemas(conn: Connection) -> None:
+    for schema in ("nightmill", "results"):
+        conn.execute(
+            composed.SQL("create schema if not exists {} authorization nightmill_owner").format(
+                composed.Identifier(schema)
+            )
+        )
+
+
+def _load_prices(conn: Connection) -> None:
+    content = resources.files("nightmill.storage").joinpath("prices.yaml").read_text("utf-8")
+    for row in yaml.safe_load(content)["prices"]:
+        conn.execute(sql.text("price_upsert"), row)

@@ -1,0 +1,143 @@
+"""The payload store: what a request is rendered from, frozen as immutable objects.
+
+A segment is a zstd-compressed object of JSON lines, one line per item in item order, named by ids only. Objects live
+under any fsspec path (file://, s3://, ...). Checksums are of the uncompressed bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+import zstandard
+from upath import UPath
+
+from nightmill.domain.errors import Terminal, Transient
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One object and the ordinals it holds, first and last included."""
+
+    segment: int
+    first_ordinal: int
+    last_ordinal: int
+    object_path: str
+    object_bytes: int
+    raw_sha256: bytes
+
+
+class PayloadStore:
+    """Objects below one root. `options` are the file system's (credentials, endpoint); they are never shown."""
+
+    def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
+        self._root = UPath(root, **(options or {}))
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write one object. Raises Transient where the store cannot be reached."""
+        target = self._root / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+        except OSError as fault:
+            raise Transient(
+                f"The object store cannot be written ({type(fault).__name__}).",
+                "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
+            ) from fault
+
+    def keep_file(self, path: str, file: Path) -> None:
+        """Store a local file zstd-compressed, streamed. Raises Transient where the store cannot be reached."""
+        target = self._root / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("rb") as raw, target.open("wb") as packed:
+                zstandard.ZstdCompressor(level=3).copy_stream(raw, packed)
+        except OSError as fault:
+            raise Transient(
+                f"The object store cannot be written ({type(fault).__name__}).",
+                "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
+            ) from fault
+
+    def read(self, path: str) -> bytes:
+        """Read one object. Raises Terminal where it is gone, Transient where the store cannot be reached."""
+        try:
+            content = (self._root / path).read_bytes()
+        except FileNotFoundError as fault:
+            raise Terminal(
+                f"The payload object {path} is gone.", "Restore it from a backup; a new run freezes the source anew."
+            ) from fault
+        except OSError as fault:
+            raise Transient(
+                f"The object store cannot be read ({type(fault).__name__}).",
+                "Check NIGHTMILL_OBJECT_STORE and its connection.",
+            ) from fault
+        return bytes(content)
+
+
+class SegmentWriter:
+    """Collects lines in item order and writes a segment whenever one is full. Memory: one segment."""
+
+    def __init__(self, store: PayloadStore, prefix: str) -> None:
+        self._store = store
+        self._prefix = f"{prefix}/{secrets.token_hex(4)}"  # a freeze that starts anew never overwrites
+        self._lines: list[bytes] = []
+        self._size = 0
+        self._next_ordinal = 0
+        self.segments: list[Segment] = []
+
+    def add(self, line: bytes) -> None:
+        """Add the next item's payload (one JSON value without a line feed)."""
+        self._lines.append(line)
+        self._size += len(line) + 1
+        if self._size >= SEGMENT_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        if not self._lines:
+            return
+        raw = b"\n".join(self._lines) + b"\n"
+        packed = zstandard.compress(raw, 3)
+        number = len(self.segments)
+        path = f"{self._prefix}/{number:06d}.jsonl.zst"
+        self._store.write(path, packed)
+        last = self._next_ordinal + len(self._lines) - 1
+        self.segments.append(Segment(number, self._next_ordinal, last, path, len(packed), hashlib.sha256(raw).digest()))
+        self._next_ordinal = last + 1
+        self._lines, self._size = [], 0
+
+
+def record(conn: Connection, batch_id: int, segments: Sequence[Segment]) -> None:
+    """Store where a batch's payload lies."""
+    with conn.cursor() as cursor:
+        cursor.executemany(
+            sql.text("segment_add"),
+            [{"batch_id": batch_id, **{n: getattr(s, n) for n in Segment.__slots__}} for s in segments],
+        )
+
+
+def read_range(
+    conn: Connection, store: PayloadStore, batch_id: int, first: int, last: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(ordinal, payload) of a stretch of items in order. Memory: one segment. Raises Terminal on a bad checksum."""
+    segments = conn.execute(
+        sql.text("segments_of_range"), {"batch_id": batch_id, "first": first, "last": last}
+    ).fetchall()
+    for first_ordinal, object_path, checksum in segments:
+        raw = zstandard.decompress(store.read(object_path))
+        if hashlib.sha256(raw).digest() != checksum:
+            raise Terminal(
+                f"The payload object {object_path} does not match its checksum.", "Restore it from a backup."
+            )
+        for ordinal, line in enumerate(raw.split(b"\n")[:-1], first_ordinal):
+            if first <= ordinal <= last:
+                yield ordinal, orjson.loads(line)

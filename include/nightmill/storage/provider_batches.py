@@ -1,0 +1,205 @@
+"""Provider batches: one uploaded file of requests each, from the intent to the collected results.
+
+The order is always: commit intent -> upload -> commit the file id -> create -> commit the provider's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+from psycopg.types.multirange import Int8Multirange
+from psycopg.types.range import Int8Range
+
+from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
+from nightmill.storage import fence, sql
+from nightmill.storage.ledger import Connection, refusals
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBatch:
+    """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges."""
+
+    provider_batch_id: int
+    batch_id: int
+    shard_id: int
+    state: ProviderBatchState
+    token: str
+    account: str
+    ordinals: Int8Multirange
+    requests: int
+    prompt_tokens: int
+    input_file_id: str | None
+    provider_id: str | None
+    raw_status: str | None
+    output_file_id: str | None
+    error_file_id: str | None
+    intent_at: datetime
+    uploaded_at: datetime | None
+    submitted_at: datetime | None
+    ended_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", ProviderBatchState(self.state))
+
+    @property
+    def live(self) -> bool:
+        """Whether its items may still be answered by it."""
+        return self.state in LIVE_PROVIDER_BATCH_STATES
+
+    def carries(self) -> Iterable[int]:
+        """Every ordinal it carries, in order."""
+        for part in self.ordinals:
+            yield from range(part.lower or 0, part.upper or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What is about to be sent. `account` is the connection's fingerprint; `enqueued_cap` is in prompt tokens."""
+
+    job: str
+    token: str
+    account: str
+    model: str
+    ordinals: Sequence[int]
+    prompt_tokens: int
+    file_bytes: int
+    enqueued_cap: int | None
+
+
+def multirange(ordinals: Iterable[int]) -> Int8Multirange:
+    """Ascending ordinals as the fewest half-open ranges."""
+    ranges: list[Int8Range] = []
+    start = previous = None
+    for ordinal in ordinals:
+        if previous is not None and start is not None and ordinal != previous + 1:
+            ranges.append(Int8Range(start, previous + 1))
+            start = ordinal
+        elif start is None:
+            start = ordinal
+        previous = ordinal
+    if start is not None and previous is not None:
+        ranges.append(Int8Range(start, previous + 1))
+    return Int8Multirange(ranges)
+
+
+def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
+    """All provider batches of a shard, oldest first."""
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        return cursor.execute(sql.text("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
+
+
+def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
+    """Those of the ordinals whose key a live provider batch of another open batch of the job carries."""
+    rows = conn.execute(sql.text("keys_in_flight"), {"batch_id": batch_id, "job": job, "ordinals": ordinals}).fetchall()
+    return {row[0] for row in rows}
+
+
+def lock_sending(conn: Connection, job: str, account: str, model: str) -> None:
+    """Serialise intents of one job and of one account's model until the transaction ends."""
+    conn.execute(sql.text("lock_sending"), {"job": job, "account": f"{account}/{model}"})
+
+
+def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
+    """Prompt tokens of all live provider batches of a model on an account."""
+    row = conn.execute(sql.text("enqueued_tokens"), {"account": account, "model": model}).fetchone()
+    return int(row[0]) if row else 0
+
+
+def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBatch | None:
+    """Record the intent to send, or return None when the account's enqueued-token budget has no room now.
+
+    A file that is larger than the whole budget is let through alone: the provider says what it thinks of it.
+    """
+    fence.enter(conn, holder)
+    lock_sending(conn, intent.job, intent.account, intent.model)
+    if intent.enqueued_cap is not None:
+        waiting = enqueued_tokens(conn, intent.account, intent.model)
+        if waiting and waiting + intent.prompt_tokens > intent.enqueued_cap:
+            return None
+    values = {
+        "batch_id": holder.batch_id,
+        "shard_id": holder.shard_id,
+        "job": intent.job,
+        "token": intent.token,
+        "account": intent.account,
+        "model": intent.model,
+        "ordinals": multirange(intent.ordinals),
+        "requests": len(intent.ordinals),
+        "prompt_tokens": intent.prompt_tokens,
+        "file_bytes": intent.file_bytes,
+    }
+    with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(sql.text("provider_batch_intend"), values).fetchone()
+    assert row is not None
+    return row
+
+
+def move(
+    conn: Connection,
+    holder: fence.Holder,
+    batch: ProviderBatch,
+    to: ProviderBatchState,
+    reason: str,
+    **facts: Any,
+) -> ProviderBatch:
+    """Take one edge under the shared fence and record what was learned with it (column names as keywords)."""
+    if to not in PROVIDER_BATCH_EDGES[batch.state]:
+        raise IllegalTransition(
+            f"Provider batch {batch.provider_batch_id} cannot go from {batch.state} to {to}.", "Read it again."
+        )
+    fence.enter(conn, holder)
+    values = {
+        "provider_batch_id": batch.provider_batch_id,
+        "from_state": str(batch.state),
+        "to_state": str(to),
+        "reason": reason,
+        **dict.fromkeys(_FACTS),
+        **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
+    }
+    with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(sql.text("provider_batch_move"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(
+            f"Provider batch {batch.provider_batch_id} is no longer {batch.state}.", "Read it again."
+        )
+    return row
+
+
+_FACTS = (
+    "input_file_id",
+    "provider_id",
+    "adopted",
+    "raw_status",
+    "output_file_id",
+    "error_file_id",
+    "counts",
+    "usage",
+    "problems",
+)
+
+
+def record_poll(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, raw_status: str, counts: dict[str, int] | None
+) -> None:
+    """Note the provider's present status and progress without an edge."""
+    fence.enter(conn, holder)
+    conn.execute(
+        sql.text("provider_batch_poll"),
+        {
+            "provider_batch_id": batch.provider_batch_id,
+            "raw_status": raw_status,
+            "counts": Jsonb(counts) if counts is not None else None,
+        },
+    )
+
+
+def any_of_batch(conn: Connection, batch_id: int) -> bool:
+    """Whether anything was ever about to be sent for a batch."""
+    row = conn.execute(sql.text("provider_batch_exists"), {"batch_id": batch_id}).fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,78 @@
+"""What each view shows: one pointer per view, flipped in one transaction with the batch's last edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.states import BatchState
+from nightmill.storage import batches, gates, sql
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a view shows now. `newness` orders batches: (interval end or freeze time, freeze time)."""
+
+    view_name: str
+    batch_id: int
+    publish_seq: int
+    published_at: datetime
+    gaps: int
+    held: bool
+    newness: list[datetime]
+
+
+def current(conn: Connection, view: str, *, lock: bool = False) -> Published | None:
+    """What the view shows, or None before the first publication. With `lock` nobody else can flip it meanwhile."""
+    query = sql.text("published_lock" if lock else "published_get")
+    with conn.cursor(row_factory=class_row(Published)) as cursor:
+        return cursor.execute(query, {"view_name": view}).fetchone()
+
+
+def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
+    """Flip the view to this batch and end the batch, in the caller's transaction.
+
+    Order of locks: the batch's exclusive fence, then the view's pointer. Raises Blocked when a gate did not pass or
+    the view is held, Terminal when something newer is published already.
+    """
+    if batch.frozen_at is None or batch.counts is None:
+        raise Terminal(f"Batch {batch.batch_id} was not reconciled.", "Clear reconcile and its downstream tasks.")
+    batches.move(conn, batch, BatchState.PUBLISHED, "published")
+    missing = gates.not_passed(conn, batch.holder)
+    if missing:
+        raise Blocked(
+            f"Batch {batch.batch_id} has no recorded pass of {', '.join(missing)} in generation {batch.generation}.",
+            "Clear that gate's task: marking it as success opens nothing.",
+        )
+    conn.execute(sql.text("published_first_lock"), {"view_name": batch.view_name})
+    shown = current(conn, batch.view_name, lock=True)
+    newness = [batch.data_interval_end or batch.frozen_at, batch.frozen_at]
+    if shown is not None and shown.newness > newness:
+        raise Terminal(
+            f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
+            "Nothing to do, or roll the view back if the older result is wanted.",
+        )
+    if shown is not None and shown.held:
+        raise Blocked(
+            f"The view {batch.view_name} is held at batch {shown.batch_id}.", "Release the hold, then clear publish."
+        )
+    gaps = sum(count for bucket, count in batch.counts.items() if bucket not in ("accepted", "reused", "excluded"))
+    conn.execute(
+        sql.text("publication_flip"),
+        {
+            "view_name": batch.view_name,
+            "batch_id": batch.batch_id,
+            "published_by": published_by,
+            "counts": Jsonb(batch.counts),
+            "gaps": gaps,
+        },
+    )
+    now_shown = current(conn, batch.view_name)
+    assert now_shown is not None
+    return now_shown

@@ -1,0 +1,15 @@
+create temporary table if not exists arrived (
+    ordinal int8 primary key,
+    class text,
+    code text,
+    message text,
+    retryable bool not null,
+    answer jsonb,
+    notes text[] not null,
+    citations jsonb not null,
+    prompt_tokens int4,
+    completion_tokens int4,
+    cached_tokens int4,
+    model text,
+    finish_reason text
+)

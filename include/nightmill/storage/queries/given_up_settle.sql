@@ -1,0 +1,17 @@
+with given_up as (
+    select distinct on (item.ordinal) item.ordinal, item.key, earlier.class, earlier.code, earlier.message,
+        earlier.attempts, earlier.provider_batch_id
+    from nightmill.item
+    join nightmill.dead_letter as earlier on earlier.key = item.key and earlier.batch_id <> %(batch_id)s
+        and earlier.class in ('input', 'output', 'policy')
+    left join nightmill.outcome on outcome.batch_id = %(batch_id)s and outcome.ordinal = item.ordinal
+    where item.batch_id = %(batch_id)s and outcome.ordinal is null
+    order by item.ordinal, earlier.dead_letter_id desc
+), letters as (
+    insert into nightmill.dead_letter (batch_id, ordinal, key, class, code, message, attempts, provider_batch_id)
+    select %(batch_id)s, ordinal, key, class, code, message, attempts, provider_batch_id
+    from given_up
+)
+insert into nightmill.outcome (batch_id, ordinal, kind, class, code)
+select %(batch_id)s, ordinal, 'dead_lettered', class, code
+from given_up

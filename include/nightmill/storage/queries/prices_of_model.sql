@@ -1,0 +1,3 @@
+select model, effective_from, input_per_million, cached_input_per_million, output_per_million, batch_discount
+from nightmill.price
+where model = %(model)s

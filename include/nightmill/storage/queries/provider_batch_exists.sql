@@ -1,0 +1,1 @@
+select exists (select from nightmill.provider_batch where batch_id = %(batch_id)s)

@@ -1,0 +1,1 @@
+delete from pg_temp.reusable where ordinal = any(%(ordinals)s)

@@ -1,0 +1,1 @@
+delete from nightmill.shard where batch_id = %(batch_id)s

@@ -1,0 +1,69 @@
+"""Settling items without a call: results that exist under the same key, items that are never sent, and items whose
+key gave up for good before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.settlement import Settling
+
+
+def prepare(conn: Connection) -> None:
+    """Make the session's temporary table; once per connection."""
+    conn.execute(sql.text("reusable_table"))
+
+
+def find(conn: Connection, batch_id: int, first: int, last: int, validators_hash: str) -> int:
+    """Collect the unsettled items of a range that have an effective result; returns how many.
+
+    One join over this batch's partition; nothing is written to the ledger.
+    """
+    conn.execute("truncate pg_temp.reusable")
+    values = {"batch_id": batch_id, "first": first, "last": last, "validators_hash": validators_hash}
+    return conn.execute(sql.text("reusable_find"), values).rowcount
+
+
+def outdated(conn: Connection) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """(ordinal, result id, answer) of those collected whose answer passed other rules than today's, streamed."""
+    with conn.cursor(name="outdated") as cursor:
+        cursor.execute(sql.text("reusable_outdated"))
+        yield from cursor
+
+
+def collected(conn: Connection) -> list[int]:
+    """The ordinals collected so far."""
+    return [row[0] for row in conn.execute("select ordinal from pg_temp.reusable").fetchall()]
+
+
+def reject(conn: Connection, ordinals: Iterable[int]) -> None:
+    """Take items out of the collection: their stored answer does not pass today's rules."""
+    conn.execute(sql.text("reusable_reject"), {"ordinals": list(ordinals)})
+
+
+def renew(conn: Connection, result_ids: Iterable[int], validators_hash: str) -> None:
+    """Note that stored answers passed today's rules."""
+    conn.execute(sql.text("results_renew"), {"ids": list(result_ids), "validators_hash": validators_hash})
+
+
+def settle(conn: Connection, batch_id: int, first: int, last: int, settling: Settling) -> int:
+    """Settle the collected items of a range as reused, staging rows included; returns how many."""
+    with refusals():
+        return conn.execute(
+            sql.text("reused_settle").format(**settling.parts),
+            {"batch_id": batch_id, "first": first, "last": last},
+        ).rowcount
+
+
+def settle_skipped(conn: Connection, batch_id: int) -> int:
+    """Settle the items that the freeze marked as never to be sent; returns how many."""
+    with refusals():
+        return conn.execute(sql.text("skipped_settle"), {"batch_id": batch_id}).rowcount
+
+
+def settle_given_up(conn: Connection, batch_id: int) -> int:
+    """Copy the dead letter of keys that gave up for good under the same contract; returns how many."""
+    with refusals():
+        return conn.execute(sql.text("given_up_settle"), {"batch_id": batch_id}).rowcount

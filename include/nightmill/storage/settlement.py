@@ -1,0 +1,183 @@
+"""Settling items: what came back becomes attempts, results, outcomes and staging rows, set by set.
+
+Everything here runs inside the caller's transaction, in chunks of about a second. The caller enters the fence first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+from psycopg.types.multirange import Int8Multirange
+
+from nightmill.domain.columns import Column
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.failures import Failure
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.provider_batches import ProviderBatch
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What one request came to: an accepted answer, or a failure. Tokens are None where the provider did not say."""
+
+    ordinal: int
+    failure: Failure | None
+    answer: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    citations: tuple[dict[str, Any], ...] = ()
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """What is the same for all arrivals of one batch."""
+
+    job: str
+    view: str
+    columns: list[Column]
+    contract_id: int
+    prompt_version: str
+    validators_hash: str
+    max_attempts: int
+    reprocess: bool
+
+    @classmethod
+    def of(cls, pinned: JobDefinition, contract_id: int, params: Mapping[str, Any], max_attempts: int = 1) -> Settling:
+        """From a batch's pinned contract and parameters."""
+        return cls(
+            job=pinned.name,
+            view=pinned.job.publish.view,
+            columns=pinned.columns,
+            contract_id=contract_id,
+            prompt_version=pinned.versions.prompt_version,
+            validators_hash=pinned.validators_hash,
+            max_attempts=max_attempts,
+            reprocess=bool(params.get("reprocess")),
+        )
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Identifiers of the typed table, for the queries."""
+        return {
+            "rows": sql.rows_table(self.view),
+            "names": sql.names(self.columns),
+            "typed": sql.typed(self.columns, "typed"),
+            "record": sql.record(self.columns),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How many items of a chunk were accepted, dead-lettered, or stay for another round."""
+
+    accepted: int
+    dead_lettered: int
+    again: int
+
+    def __add__(self, other: Settled) -> Settled:
+        return Settled(
+            self.accepted + other.accepted, self.dead_lettered + other.dead_lettered, self.again + other.again
+        )
+
+
+# Text format: JSON goes as text, because a dumper for jsonb would encode it a second time.
+_ARRIVED_TYPES = (
+    "int8", "text", "text", "text", "bool", "text", "text[]", "text", "int4", "int4", "int4", "text", "text",
+)  # fmt: skip
+
+
+def prepare(conn: Connection) -> None:
+    """Make the session's temporary tables; once per connection."""
+    conn.execute(sql.text("arrived_table"))
+
+
+def arrive(conn: Connection, batch: ProviderBatch, arrivals: Iterable[Arrival], settling: Settling) -> Settled:
+    """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters for those that
+    cannot or may not be tried again."""
+    count = 0
+    with conn.cursor() as cursor, cursor.copy(sql.text("arrived_copy")) as copy:
+        copy.set_types(_ARRIVED_TYPES)
+        for arrival in arrivals:
+            copy.write_row(_row(arrival))
+            count += 1
+    return _settle_arrived(conn, batch, settling, count)
+
+
+def arrive_lost(conn: Connection, batch: ProviderBatch, failure: Failure, settling: Settling) -> Settled:
+    """Settle the items that a collected provider batch returned no line for."""
+    values = {**_scope(batch), "class": str(failure.kind), "code": failure.code, "message": failure.message}
+    count = conn.execute(sql.text("arrived_lost"), values).rowcount
+    return _settle_arrived(conn, batch, settling, count)
+
+
+def _settle_arrived(conn: Connection, batch: ProviderBatch, settling: Settling, count: int) -> Settled:
+    values = {
+        **_scope(batch),
+        "job": settling.job,
+        "contract_id": settling.contract_id,
+        "prompt_version": settling.prompt_version,
+        "validators_hash": settling.validators_hash,
+        "max_attempts": settling.max_attempts,
+        "reprocess": settling.reprocess,
+    }
+    with refusals():
+        conn.execute(sql.text("attempts_record"), values)
+        conn.execute(sql.text("results_supersede"), values)
+        conn.execute(sql.text("results_store"), values)
+        accepted = conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
+        dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount
+        conn.execute("truncate pg_temp.arrived")
+    return Settled(accepted, dead, count - accepted - dead)
+
+
+def _scope(batch: ProviderBatch) -> dict[str, Any]:
+    return {
+        "batch_id": batch.batch_id,
+        "provider_batch_id": batch.provider_batch_id,
+        "ordinals": batch.ordinals,
+    }
+
+
+def _row(arrival: Arrival) -> tuple[Any, ...]:
+    failure = arrival.failure
+    return (
+        arrival.ordinal,
+        str(failure.kind) if failure else None,
+        failure.code if failure else None,
+        failure.message.replace("\0", "\ufffd") if failure else None,
+        failure.retryable if failure else False,
+        orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
+        list(arrival.notes),
+        orjson.dumps(list(arrival.citations)).decode(),
+        arrival.prompt_tokens,
+        arrival.completion_tokens,
+        arrival.cached_tokens,
+        arrival.model,
+        arrival.finish_reason,
+    )
+
+
+def attempted(conn: Connection, batch: ProviderBatch) -> set[int]:
+    """Ordinals whose line of this provider batch is in the ledger already."""
+    rows = conn.execute(sql.text("attempted_ordinals"), _scope(batch)).fetchall()
+    return {row[0] for row in rows}
+
+
+def unsettled_in(conn: Connection, batch_id: int, first: int, last: int) -> list[tuple[int, int]]:
+    """(ordinal, prompt tokens) of the items in a range that have no outcome yet, in order."""
+    return conn.execute(sql.text("unsettled_in_range"), {"batch_id": batch_id, "first": first, "last": last}).fetchall()
+
+
+def failed_rounds(conn: Connection, batch_id: int, ordinals: Int8Multirange) -> tuple[int, datetime] | None:
+    """The most attempts that one of these items failed, and when the last one came back; None when none failed."""
+    row = conn.execute(sql.text("failed_rounds"), {"batch_id": batch_id, "ordinals": ordinals}).fetchone()
+    return (row[0], row[1]) if row and row[0] else None

@@ -1,0 +1,132 @@
+"""Shards: contiguous ranges of a batch's items, each driven by one task at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg.rows import class_row
+
+from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.states import SHARD_EDGES, TERMINAL_SHARD_STATES, ShardState
+from nightmill.storage import fence, sql
+from nightmill.storage.ledger import Connection, refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Items first_ordinal..last_ordinal, both included. `items` and `prompt_tokens` are as planned."""
+
+    shard_id: int
+    batch_id: int
+    first_ordinal: int
+    last_ordinal: int
+    items: int
+    prompt_tokens: int
+    state: ShardState
+    lease: int
+    wake_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", ShardState(self.state))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.state in TERMINAL_SHARD_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class NewShard:
+    """A range to store."""
+
+    first_ordinal: int
+    last_ordinal: int
+    items: int
+    prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLabel:
+    """What a person sees of a shard in the UI."""
+
+    shard_id: int
+    tenants: str
+    items: int
+    prompt_tokens: int
+
+
+def replace(conn: Connection, batch_id: int, shards: Iterable[NewShard]) -> None:
+    """Store a plan in place of one that nothing was sent for yet."""
+    with refusals():
+        conn.execute(sql.text("shards_delete"), {"batch_id": batch_id})
+    with conn.cursor() as cursor:
+        cursor.executemany(
+            sql.text("shard_add"),
+            [{"batch_id": batch_id, **{n: getattr(s, n) for n in NewShard.__slots__}} for s in shards],
+        )
+
+
+def get(conn: Connection, shard_id: int) -> Shard:
+    """One shard. Raises IllegalTransition when the plan that made it was replaced."""
+    with conn.cursor(row_factory=class_row(Shard)) as cursor:
+        row = cursor.execute(sql.text("shard_get"), {"shard_id": shard_id}).fetchone()
+    if row is None:
+        raise IllegalTransition(
+            f"There is no shard {shard_id}: the batch was planned anew.",
+            "Clear preflight together with its downstream tasks, so that run_shard maps over the new plan.",
+        )
+    return row
+
+
+def labels(conn: Connection, batch_id: int) -> Sequence[ShardLabel]:
+    """The shards of a batch that are not settled yet, in order, with what the UI shows of them."""
+    with conn.cursor(row_factory=class_row(ShardLabel)) as cursor:
+        return cursor.execute(sql.text("shard_labels"), {"batch_id": batch_id}).fetchall()
+
+
+def count_by_state(conn: Connection, batch_id: int) -> dict[str, int]:
+    """Shards per state."""
+    return dict(conn.execute(sql.text("shard_states"), {"batch_id": batch_id}).fetchall())
+
+
+def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> tuple[Shard, fence.Holder]:
+    """Take a shard at wake-up: raises its lease, so that whoever held it before can write no more.
+
+    Runs under the exclusive fence: a chunk that an older holder is committing is waited for, its next one refused.
+    """
+    holder = fence.Holder(shard.batch_id, generation)
+    fence.enter_exclusive(conn, holder)
+    to_state = ShardState.RUNNING if not shard.ended else shard.state
+    with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:
+        taken = cursor.execute(
+            sql.text("shard_take_over"),
+            {"shard_id": shard.shard_id, "lease": shard.lease, "state": str(to_state), "reason": reason},
+        ).fetchone()
+    if taken is None:
+        raise IllegalTransition(f"Shard {shard.shard_id} was taken by somebody else just now.", "Read it again.")
+    return taken, fence.Holder(shard.batch_id, generation, shard.shard_id, taken.lease)
+
+
+def move(
+    conn: Connection, shard: Shard, holder: fence.Holder, to: ShardState, reason: str, wake_at: datetime | None = None
+) -> Shard:
+    """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence."""
+    if to is not shard.state and to not in SHARD_EDGES[shard.state]:
+        raise IllegalTransition(f"Shard {shard.shard_id} cannot go from {shard.state} to {to}.", "Read it again.")
+    fence.enter(conn, holder)
+    values = {
+        "shard_id": shard.shard_id,
+        "lease": shard.lease,
+        "from_state": str(shard.state),
+        "to_state": str(to),
+        "reason": reason,
+        "wake_at": wake_at,
+        "settles": to is ShardState.SETTLED,
+    }
+    with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:
+        row = cursor.execute(sql.text("shard_move"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Shard {shard.shard_id} is no longer {shard.state}.", "Read it again.")
+    return row

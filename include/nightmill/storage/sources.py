@@ -1,0 +1,118 @@
+"""Reading a job's source rows: one READ ONLY repeatable-read snapshot, streamed, with bound values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg import sql as composed
+from psycopg.rows import dict_row
+
+from nightmill.domain.errors import SourceError, Transient
+from nightmill.domain.job import Source, SourceColumns
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """One source document. `values` are the query's columns that the contract uses."""
+
+    source_id: str
+    source_version: str | None
+    tenant: str
+    domain: str
+    values: dict[str, Any]
+
+
+class SourceSnapshot:
+    """An open snapshot of a source. Use as a context manager; rows come ordered by (tenant, domain, source id)."""
+
+    def __init__(self, dsn: str, source: Source, payload_columns: tuple[str, ...]) -> None:
+        self._source = source
+        self._payload_columns = payload_columns
+        try:
+            self._conn = psycopg.connect(dsn, application_name="nightmill freeze", connect_timeout=10)
+        except psycopg.OperationalError as fault:
+            raise Transient(
+                f"The source database behind {source.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
+                f"Check the Airflow connection {source.conn_id} (host, port, login).",
+            ) from fault
+        self._conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        self._conn.read_only = True
+        self._conn.execute("select set_config('statement_timeout', %s, true)", (f"{source.statement_timeout_s}s",))
+        row = self._conn.execute("select pg_current_snapshot()::text").fetchone()
+        assert row is not None
+        self.name: str = row[0]
+
+    def __enter__(self) -> SourceSnapshot:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._conn.close()
+
+    def rows(self, parameters: Mapping[str, Any], limit: int | None) -> Iterator[SourceRow]:
+        """Stream the rows. Raises SourceError naming a missing column, parameter or a fault of the query."""
+        columns = self._source.columns
+        query = composed.SQL(self._source.query.strip().rstrip(";"))
+        ordered = composed.SQL("select * from ({}) as source order by {} limit {}").format(
+            query, _order(columns), composed.Literal(limit)
+        )
+        try:
+            with self._conn.cursor() as probe:
+                probe.execute(composed.SQL("select * from ({}) as source limit 0").format(query), parameters)
+                _require_columns(probe, columns, self._payload_columns)
+            with self._conn.cursor("source_rows", row_factory=dict_row) as cursor:
+                cursor.itersize = 2_000
+                cursor.execute(ordered, parameters)
+                for row in cursor:
+                    yield _row(row, columns, self._payload_columns)
+        except errors.QueryCanceled as fault:
+            raise SourceError(
+                f"The source query ran longer than {self._source.statement_timeout_s} s.",
+                "Make it faster, or raise source.statement_timeout_s.",
+            ) from fault
+        except psycopg.ProgrammingError as fault:
+            if "parameter missing" in str(fault):
+                raise SourceError(
+                    f"The source query uses a parameter that this run does not have ({fault}).",
+                    "Fill in the data interval when triggering by hand; only data_interval_start and "
+                    "data_interval_end can be used.",
+                ) from fault
+            raise SourceError(
+                f"The source query fails: {(fault.diag.message_primary or str(fault)).splitlines()[0]}.",
+                "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
+            ) from fault
+
+
+def _order(columns: SourceColumns) -> composed.Composable:
+    names = [name for name in (columns.tenant, columns.domain, columns.id) if name]
+    parts = [composed.SQL('{}::text collate "C"').format(composed.Identifier("source", name)) for name in names]
+    return composed.SQL(", ").join(parts)
+
+
+def _require_columns(cursor: psycopg.Cursor[Any], columns: SourceColumns, payload_columns: tuple[str, ...]) -> None:
+    have = {column.name for column in cursor.description or ()}
+    roles = {columns.id, columns.text, *filter(None, (columns.version, columns.tenant, columns.domain))}
+    missing = sorted((roles | set(payload_columns)) - have)
+    if missing:
+        raise SourceError(
+            f"The source query returns no column {', '.join(repr(name) for name in missing)}; "
+            f"it returns {', '.join(sorted(have))}.",
+            "Add it to the query, or correct source.columns in job.yaml and the variables in prompt.md.",
+        )
+
+
+def _row(row: dict[str, Any], columns: SourceColumns, payload_columns: tuple[str, ...]) -> SourceRow:
+    if row[columns.id] is None:
+        raise SourceError(
+            f"The source returns a row whose {columns.id!r} is null.", "Leave such rows out in the source query."
+        )
+    return SourceRow(
+        source_id=str(row[columns.id]),
+        source_version=str(row[columns.version]) if columns.version else None,
+        tenant=str(row[columns.tenant] or "") if columns.tenant else "",
+        domain=str(row[columns.domain] or "") if columns.domain else "",
+        values={name: row[name] for name in payload_columns},
+    )

@@ -1,0 +1,110 @@
+"""A job's rows table and view: made by the owner (`python -m nightmill apply`), never by a run.
+
+New output fields become new columns in place. A changed type or a removed field is an incompatible schema: it needs a
+new view name, so that nobody's query breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psycopg import errors
+from psycopg import sql as composed
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.columns import PROVENANCE_COLUMNS, Column
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import ConfigError
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+
+def existing_columns(conn: Connection, view: str) -> list[Column]:
+    """The typed columns of a view's table, in order; empty when it does not exist."""
+    rows = conn.execute(sql.text("rows_columns"), {"table": f"rows_{view}"}).fetchall()
+    return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
+
+
+def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
+    """Raise ConfigError when the job's table is missing or lacks one of its columns."""
+    view = definition.job.publish.view
+    have = set(existing_columns(conn, view))
+    missing = [column.name for column in definition.columns if column not in have]
+    if missing:
+        raise ConfigError(
+            f"The view results.{view} of job {definition.name} is not set up for {', '.join(missing)}.",
+            "Run `python -m nightmill apply` with the owner's connection, then clear this task.",
+        )
+
+
+def apply(conn: Connection, definition: JobDefinition) -> str:
+    """Create or extend the job's table and view. Returns `created`, `extended` or `unchanged`. Needs the owner role.
+
+    Raises ConfigError for an incompatible change, or when another job owns the view.
+    """
+    view = definition.job.publish.view
+    conn.execute("select pg_advisory_xact_lock(7106, 0)")
+    conn.execute("set local role nightmill_owner")
+    _claim(conn, view, definition)
+    have = existing_columns(conn, view)
+    _refuse_incompatible(view, have, definition.columns)
+    new = [column for column in definition.columns if column not in have]
+    if have and not new:
+        return "unchanged"
+    if have:
+        _extend(conn, view, new)
+    else:
+        _create(conn, view, definition.columns)
+    _define_view(conn, view, existing_columns(conn, view))
+    return "extended" if have else "created"
+
+
+def _claim(conn: Connection, view: str, definition: JobDefinition) -> None:
+    columns = [[column.name, column.sql_type] for column in definition.columns]
+    row = conn.execute(
+        sql.text("view_claim"), {"view_name": view, "job": definition.name, "columns": Jsonb(columns)}
+    ).fetchone()
+    if row is not None and row[0] != definition.name:
+        raise ConfigError(
+            f"job {definition.name}: publish.view {view!r} belongs to the job {row[0]}.",
+            "Give each job a view of its own.",
+        )
+
+
+def _refuse_incompatible(view: str, have: Sequence[Column], want: Sequence[Column]) -> None:
+    types = {column.name: column.sql_type for column in want}
+    for column in have:
+        now = types.get(column.name)
+        if now is not None and now != column.sql_type:
+            raise ConfigError(
+                f"output.py: the type of {column.name!r} changed from {column.sql_type} to {now} for view {view}.",
+                "Give publish.view a new name: readers of the old view keep their types.",
+            )
+
+
+def _create(conn: Connection, view: str, columns: Sequence[Column]) -> None:
+    typed = composed.SQL("").join(composed.SQL(", {} {}").format(*_parts(column)) for column in columns)
+    conn.execute(sql.text("rows_create").format(rows=sql.rows_table(view), typed=typed))
+
+
+def _extend(conn: Connection, view: str, columns: Sequence[Column]) -> None:
+    for column in columns:
+        try:
+            conn.execute(composed.SQL("alter table {} add column {} {}").format(sql.rows_table(view), *_parts(column)))
+        except errors.LockNotAvailable as fault:
+            raise ConfigError(f"Readers keep rows_{view} busy.", "Run apply again at a quieter time.") from fault
+
+
+def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None:
+    conn.execute(
+        sql.text("view_define").format(
+            view=composed.Identifier("results", view),
+            rows=sql.rows_table(view),
+            name=composed.Literal(view),
+            names=sql.names(list(columns)),
+        )
+    )
+
+
+def _parts(column: Column) -> tuple[composed.Composable, composed.Composable]:
+    return composed.Identifier(column.name), composed.SQL(column.sql_type)

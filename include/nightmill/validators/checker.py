@@ -1,0 +1,68 @@
+"""One answer against its contract: finish reason, schema, citations. Never raises for anything a model can write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.failures import Failure, FailureClass, classify_unfinished_answer
+from nightmill.domain.job import CitationRule
+from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
+from nightmill.validators.citations import find_citation
+from nightmill.validators.schema import AnswerReader, Invalid, Valid
+
+
+class Checker:
+    """Checks the answers of one contract."""
+
+    def __init__(self, definition: JobDefinition) -> None:
+        self._reader = AnswerReader(definition.output)
+        self._rules = definition.job.validation.citations
+
+    @property
+    def needs_payload(self) -> bool:
+        """Whether a check reads the document."""
+        return bool(self._rules)
+
+    def check_message(
+        self, finish_reason: str | None, refusal: bool, text: str | None, payload: Mapping[str, Any]
+    ) -> Verdict:
+        """A model's message. `payload` holds the item's source columns (empty when no rule needs them)."""
+        unfinished = classify_unfinished_answer(finish_reason, refusal, text)
+        if unfinished is not None:
+            return unfinished
+        return self.check_text(text or "", payload)
+
+    def check_text(self, text: str, payload: Mapping[str, Any]) -> Verdict:
+        """An answer's text, fresh or stored."""
+        read = self._reader.read(text)
+        match read:
+            case Invalid(code=code, findings=findings):
+                return Failure(FailureClass.OUTPUT, code, "; ".join(findings) or code)
+            case Valid(answer=answer, notes=notes):
+                return self._cite(answer, notes, payload)
+            case _:
+                assert_never(read)
+
+    def _cite(self, answer: dict[str, Any], notes: tuple[str, ...], payload: Mapping[str, Any]) -> Verdict:
+        spans = []
+        for rule in self._rules:
+            quotes = answer.get(rule.quote)
+            for quote in quotes if isinstance(quotes, list) else [quotes]:
+                span = _locate(rule, quote, payload)
+                if span is None:
+                    return Failure(
+                        FailureClass.OUTPUT, "citation_missing", f"{rule.quote} is not a span of {rule.source}"
+                    )
+                spans.append(span)
+        return Accepted(answer, notes, tuple(spans))
+
+
+def _locate(rule: CitationRule, quote: Any, payload: Mapping[str, Any]) -> CitedSpan | None:
+    if not isinstance(quote, str):
+        return None
+    found = find_citation(quote, str(payload.get(rule.source) or ""), rule.min_score)
+    if found is None:
+        return None
+    return CitedSpan(rule.quote, rule.source, found.start, found.end, found.method, found.score)

@@ -1,0 +1,158 @@
+"""The output model on its way out (a strict JSON schema in the request) and back (an answer's text, checked)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from nightmill.domain.errors import ConfigError
+from nightmill.validators.answer_text import has_duplicate_keys, mend, unwrap
+from nightmill.validators.strict import strict_schema
+
+__all__ = ["AnswerReader", "Invalid", "Valid", "strict_schema"]
+
+_MAX_FINDINGS = 20
+_BIGINT = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """An answer that holds to its model. `answer` is JSON-ready and reads as valid again when it is written out.
+
+    `notes` tells what was done to the text before: `unwrapped_fence`, `decoded_twice`, `sanitised` (NUL and half
+    surrogate pairs became U+FFFD, because neither the database nor UTF-8 can hold them).
+    """
+
+    answer: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """An answer that is not accepted.
+
+    `code` is `not_json`, `schema`, `number_range`, `duplicate_key` or `validator_raised`. `findings` name place and
+    rule ("lines.0.amount: float_type") and never anything that the model wrote, so they may be logged.
+    """
+
+    code: str
+    findings: tuple[str, ...] = ()
+
+
+class AnswerReader:
+    """Reads answers against one output model: strict types, no unknown fields, no guessing.
+
+    What is mended is only what is lossless (see Valid.notes). Raises ConfigError for a model with field aliases or
+    computed fields: its stored answers could not be read again.
+    """
+
+    def __init__(self, model: type[BaseModel]) -> None:
+        schema = model.model_json_schema()
+        names = frozenset(_property_names(schema))
+        by_name = frozenset(_property_names(model.model_json_schema(by_alias=False)))
+        written = frozenset(_property_names(model.model_json_schema(mode="serialization")))
+        if not names == by_name == written:
+            raise ConfigError(
+                f"The output model {model.__name__} uses field aliases or computed fields.",
+                "Name the fields in output.py as they shall appear in answers and columns, and compute in the query.",
+            )
+        self._model = model
+        self._names = names
+        self._has_numbers = _may_hold_numbers(schema)
+        self._key_marks = tuple(f'"{name}"' for name in sorted(names))
+
+    def read(self, text: str) -> Valid | Invalid:
+        """The answer in a message's text. Never raises for anything that a model or provider can write."""
+        body, notes = unwrap(text)
+        mended = mend(body)
+        if mended is not body:
+            body, notes = mended, (*notes, "sanitised")
+        for mark in self._key_marks:
+            if body.count(mark) > 1:
+                if has_duplicate_keys(body):
+                    return Invalid("duplicate_key")
+                break
+        return self._validate(body, notes)
+
+    def _validate(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
+        try:
+            answer = self._model.model_validate_json(body, strict=True, extra="forbid").model_dump(mode="json")
+        except ValidationError as error:
+            return self._findings(error)
+        except Exception as error:  # a validator in output.py raised something of its own; the batch goes on
+            return Invalid("validator_raised", (type(error).__name__,))
+        if self._has_numbers and not _fits(answer):
+            findings = tuple(self._out_of_range(answer, ()))
+            return Invalid("number_range", findings[:_MAX_FINDINGS])
+        return Valid(answer, notes)
+
+    def _findings(self, error: ValidationError) -> Invalid:
+        """Place and rule only: messages and contexts can quote the answer, also those of a job's own validators."""
+        entries = error.errors(include_url=False, include_context=False, include_input=False)
+        if any(entry["type"] == "json_invalid" for entry in entries):
+            return Invalid("not_json")
+        findings = (f"{self._place(entry['loc'])}: {entry['type']}" for entry in entries[:_MAX_FINDINGS])
+        return Invalid("schema", tuple(findings))
+
+    def _out_of_range(self, value: object, place: tuple[str | int, ...]) -> Iterator[str]:
+        """Numbers that a bigint or a double precision column cannot hold."""
+        if isinstance(value, bool):
+            return
+        if isinstance(value, int):
+            if not -_BIGINT <= value < _BIGINT:
+                yield f"{self._place(place)}: integer_range"
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                yield f"{self._place(place)}: not_finite"
+        elif isinstance(value, dict):
+            for key, child in value.items():
+                yield from self._out_of_range(child, (*place, key))
+        elif isinstance(value, list):
+            for index, child in enumerate(value):
+                yield from self._out_of_range(child, (*place, index))
+
+    def _place(self, loc: Iterable[str | int]) -> str:
+        """A dotted place; a key that the model made up is written as `?`."""
+        parts = (str(part) if isinstance(part, int) or part in self._names else "?" for part in loc)
+        return ".".join(parts) or "(answer)"
+
+
+def _fits(value: object) -> bool:
+    """Whether every number in a dumped answer fits a bigint or a double: the quick question, asked of each answer."""
+    kind = type(value)
+    if kind is dict:
+        return all(map(_fits, cast(dict[str, object], value).values()))
+    if kind is list:
+        return all(map(_fits, cast(list[object], value)))
+    if kind is int:
+        return -_BIGINT <= cast(int, value) < _BIGINT
+    return kind is not float or math.isfinite(cast(float, value))
+
+
+def _property_names(node: object) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        properties = node.get("properties")
+        if isinstance(properties, Mapping):
+            yield from properties
+        for child in node.values():
+            yield from _property_names(child)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _property_names(child)
+
+
+def _may_hold_numbers(node: object) -> bool:
+    """True unless every value that the schema allows is text, truth or a fixed choice."""
+    if isinstance(node, list):
+        return any(_may_hold_numbers(child) for child in node)
+    if not isinstance(node, Mapping):
+        return False
+    if node.get("type") in ("number", "integer") or not node:
+        return True
+    open_map = node.get("type") == "object" and "properties" not in node
+    untyped = "title" in node and not {"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref"} & set(node)
+    return open_map or untyped or any(_may_hold_numbers(child) for child in node.values())

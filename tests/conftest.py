@@ -1,0 +1,61 @@
+"""Fixtures for every test. Databases are real: one embedded server per session, one fresh database per use."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from nightmill.local.postgres import Server, start_server
+from nightmill.storage.migrate import init_db
+
+MakeDatabase = Callable[..., str]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: needs minutes; not part of `make test`")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """The session's server. Its administrator's DSN for a database: `postgres_server.dsn(name)`."""
+    home = Path(tempfile.mkdtemp(prefix="nightmill-test-"))
+    server = start_server(home, durable=False)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(home)
+
+
+@pytest.fixture
+def make_database(postgres_server: Server, request: pytest.FixtureRequest) -> Iterator[MakeDatabase]:
+    """`make_database()` makes an empty database and returns its DSN; `make_database(template)` copies another one,
+    to which nobody may be connected. Dropped after the test."""
+    made: list[str] = []
+
+    def make(template: str = "template1") -> str:
+        name = f"test_{next(_numbers)}"
+        postgres_server.create_database(name, template=template)
+        made.append(name)
+        return postgres_server.dsn(name)
+
+    yield make
+    for name in made:
+        postgres_server.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def ledger_template(postgres_server: Server) -> str:
+    """Name of a database with the migrated, empty ledger: `make_database(ledger_template)` copies it in some 50 ms."""
+    name = "ledger_template"
+    postgres_server.create_database(name)
+    init_db(postgres_server.dsn(name))
+    return name
+
+
+_numbers = count(1)

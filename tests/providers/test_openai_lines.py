@@ -1,0 +1,215 @@
+"""Result lines of OpenAI and of nearly compatible servers."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmill.providers.openai_lines import read_lines
+from nightmill.providers.port import Answer, LineError, Unreadable, Usage
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def good(custom_id: str = "r-1", content: object = "{}", **body: object) -> dict:
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 3}}
+    body = {"model": "m-2025", "choices": [choice], "usage": usage, **body}
+    return {
+        "id": "x",
+        "custom_id": custom_id,
+        "response": {"status_code": 200, "request_id": "q", "body": body},
+        "error": None,
+    }
+
+
+def read_one(line: object):
+    raw = line if isinstance(line, bytes) else json.dumps(line).encode()
+    (result,) = read_lines([raw])
+    return result
+
+
+def test_an_answer_is_read():
+    assert read_one(good()) == Answer("r-1", "{}", False, "stop", "m-2025", Usage(5, 2, 3))
+
+
+def test_a_body_that_is_a_json_string_is_read():
+    line = good()
+    line["response"]["body"] = json.dumps(line["response"]["body"])
+    assert read_one(line) == Answer("r-1", "{}", False, "stop", "m-2025", Usage(5, 2, 3))
+
+
+def test_content_in_parts_is_joined():
+    assert read_one(good(content=[{"type": "text", "text": "{"}, {"type": "text", "text": "}"}])).text == "{}"
+
+
+@pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        (None, Usage(None, None)),
+        ({"prompt_tokens": 5, "completion_tokens": None}, Usage(5, None)),
+        ({"prompt_tokens": "5", "completion_tokens": 2.0, "prompt_tokens_details": None}, Usage(None, 2)),
+        ({"input_tokens": 4, "output_tokens": 1}, Usage(4, 1)),
+        ([], Usage(None, None)),
+        ({"prompt_tokens": -1, "completion_tokens": True}, Usage(None, None)),
+    ],
+)
+def test_c44_usage_that_is_not_said_is_unknown_and_not_zero(usage, read):
+    assert read_one(good(usage=usage)).usage == read
+
+
+def test_c44_a_body_without_usage_is_an_answer():
+    line = good()
+    del line["response"]["body"]["usage"]
+    assert read_one(line).usage == Usage(None, None)
+
+
+def test_c79_refusals_and_filtered_answers_are_told_apart():
+    refused = good(choices=[{"message": {"content": None, "refusal": "I can not."}, "finish_reason": "stop"}])
+    assert read_one(refused) == Answer("r-1", None, True, "stop", "m-2025", Usage(5, 2, 3))
+    filtered = good(choices=[{"message": {"content": "", "refusal": None}, "finish_reason": "content_filter"}])
+    assert read_one(filtered) == Answer("r-1", None, False, "content_filter", "m-2025", Usage(5, 2, 3))
+
+
+def test_c77_a_truncated_answer_says_so():
+    cut = good(choices=[{"message": {"content": '{"a"'}, "finish_reason": "length"}])
+    assert read_one(cut).finish_reason == "length"
+
+
+NONE = Usage(None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "result"),
+    [
+        # C02
+        (
+            {"custom_id": "r", "response": {"status_code": 0, "request_id": "", "body": {}}, "error": None},
+            LineError("r", 0, "provider_unknown", "", NONE),
+        ),
+        # C05
+        (
+            {"custom_id": "r", "response": None, "error": {"code": "batch_expired", "message": "late"}},
+            LineError("r", 0, "batch_expired", "late", NONE),
+        ),
+        # C64
+        (
+            {"custom_id": "r", "response": {"status_code": 400, "body": None}, "error": "no Embeddings API"},
+            LineError("r", 400, "provider_unknown", "no Embeddings API", NONE),
+        ),
+        (
+            {
+                "custom_id": "r",
+                "response": {"status_code": 400, "body": {"object": "error", "message": "m", "code": 400}},
+            },
+            LineError("r", 400, "provider_unknown", "m", NONE),
+        ),
+        # C47
+        (
+            {
+                "custom_id": "r",
+                "response": {
+                    "status_code": 429,
+                    "body": {"error": {"message": "m", "type": "requests", "code": "rate_limit_exceeded"}},
+                },
+            },
+            LineError("r", 429, "rate_limit_exceeded", "m", NONE),
+        ),
+        # an error inside a 200 body
+        (
+            {"custom_id": "r", "response": {"status_code": 200, "body": {"error": {"message": "m", "type": "oops"}}}},
+            LineError("r", 200, "oops", "m", NONE),
+        ),
+        # C65
+        (
+            {"custom_id": "r", "response": {"status_code": 200, "body": {"messages": []}}},
+            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+        ),
+        (
+            {"custom_id": "r", "response": {"status_code": 200, "body": {"choices": []}}},
+            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+        ),
+        (
+            {"custom_id": "r", "response": {"status_code": 200, "body": {"choices": "x"}}},
+            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+        ),
+        (
+            {"custom_id": "r", "response": {"status_code": 200, "body": "not json"}},
+            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+        ),
+        (
+            {"custom_id": "r", "response": {"status_code": 500, "body": "oops"}},
+            LineError("r", 500, "provider_unknown", "", NONE),
+        ),
+        ({"custom_id": "r"}, LineError("r", 0, "provider_unknown", "", NONE)),
+    ],
+)
+def test_c02_c05_c47_c64_c65_lines_without_an_answer_are_errors_of_their_item(line, result):
+    assert read_one(line) == result
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json",
+        b'{"custom_id":',
+        b"[]",
+        b'{"custom_id":5}',
+        b"{}",
+        b'{"custom_id":"r","response":7}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+)
+def test_c34_a_bad_line_is_a_value_and_does_not_stop_the_next(line):
+    results = list(read_lines([line, b"", b" ", json.dumps(good("r-9")).encode()]))
+    assert isinstance(results[0], Unreadable)
+    assert results[0].line == 1
+    assert results[1].custom_id == "r-9"
+    assert len(results) == 2
+
+
+@given(
+    lines=st.lists(
+        st.binary()
+        | values.map(lambda value: json.dumps(value).encode())
+        | st.fixed_dictionaries({"custom_id": st.just("r"), "response": values, "error": values}).map(
+            lambda value: json.dumps(value).encode()
+        )
+    )
+)
+def test_whatever_a_file_holds_every_line_becomes_one_value(lines):
+    results = list(read_lines(lines))
+    first = [line.removeprefix(b"\xef\xbb\xbf") for line in lines[:1]]
+    assert len(results) == sum(1 for line in first + lines[1:] if line.strip())
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (rb"ok \ud83d end", "ok \ufffd end"),
+        (b"ok \xff end", "ok \ufffd end"),
+        (rb"\ud83d\ude00 \udc00", "\U0001f600 \ufffd"),
+    ],
+)
+def test_c71_a_line_that_is_not_clean_unicode_still_gives_its_paid_answer(raw, text):
+    line = json.dumps(good(content="HERE")).encode().replace(b"HERE", raw)
+    answer = read_one(line)
+    assert (answer.text, answer.sanitised, answer.usage) == (text, True, Usage(5, 2, 3))
+
+
+def test_c74_not_a_number_beside_an_answer_does_not_cost_the_answer():
+    line = json.dumps(good(logprob=float("-inf"))).encode()
+    assert read_one(line).text == "{}"
+    assert read_one(json.dumps(good(usage={"prompt_tokens": 5, "x": float("nan")})).encode()).usage.prompt_tokens == 5

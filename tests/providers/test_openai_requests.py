@@ -1,0 +1,132 @@
+"""Connections and the request lines that go out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmill.domain.errors import ConfigError, SourceError
+from nightmill.providers.connection import ProviderConnection, RequestSpec
+from nightmill.providers.openai_requests import RequestEncoder
+from nightmill.providers.registry import known_adapters, open_provider, open_watcher
+
+SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+names = st.text(alphabet="abcdefgh_", min_size=1, max_size=8)
+messages = st.lists(st.fixed_dictionaries({"role": st.sampled_from(["system", "user"]), "content": st.text()}))
+
+
+@given(
+    custom_id=st.text(), messages=messages, parameters=st.dictionaries(names, values, max_size=4), schema=st.booleans()
+)
+def test_a_request_line_says_what_plain_json_would_say(custom_id, messages, parameters, schema):
+    spec = RequestSpec("m-\u00e9", parameters=parameters, response_schema=SCHEMA if schema else None)
+    line = RequestEncoder(spec).line(custom_id, messages)
+    body = {"model": "m-\u00e9", **parameters, "messages": messages}
+    if schema:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "strict": True, "schema": SCHEMA},
+        }
+    assert json.loads(line) == {
+        "custom_id": custom_id,
+        "method": "POST",
+        "url": "/v1/chat/completions",
+        "body": body,
+    }
+    assert line.endswith(b"}\n")
+    assert line.count(b"\n") == 1
+
+
+def test_text_goes_out_as_unescaped_utf8():
+    line = RequestEncoder(RequestSpec("m")).line("r-1", ({"role": "user", "content": "合同\u2028"},))
+    assert "合同\u2028".encode() in line
+
+
+def test_c71_a_half_surrogate_pair_is_an_error_that_names_the_item_and_not_the_text():
+    encoder = RequestEncoder(RequestSpec("m"))
+    with pytest.raises(SourceError, match="r-17") as caught:
+        encoder.line("r-17", [{"role": "user", "content": "CANARY \ud83d"}])
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert encoder.line("r-18", []).startswith(b'{"custom_id":"r-18"')
+
+
+@pytest.mark.parametrize("parameters", [{"stream": True}, {"model": "x"}, {"messages": []}])
+def test_parameters_that_nightmill_writes_itself_are_refused(parameters):
+    with pytest.raises(ConfigError, match=next(iter(parameters))):
+        RequestEncoder(RequestSpec("m", parameters=parameters))
+
+
+def test_c74_parameters_that_are_not_json_are_refused():
+    with pytest.raises(ConfigError, match="not JSON"):
+        RequestEncoder(RequestSpec("m", parameters={"temperature": float("nan")}))
+
+
+def test_an_endpoint_whose_answers_cannot_be_read_is_refused():
+    with pytest.raises(ConfigError, match="/v1/videos"):
+        RequestEncoder(RequestSpec("m", endpoint="/v1/videos"))
+
+
+def connection(**changes: object) -> ProviderConnection:
+    return ProviderConnection(
+        **{"conn_id": "llm", "base_url": "https://api.example.com/v1", "api_key": "sk-1", **changes}
+    )
+
+
+def test_c26_a_fingerprint_changes_with_whatever_decides_whose_batches_are_seen():
+    base = connection().fingerprint
+    assert len(base) == 16
+    assert connection(conn_id="renamed", base_url="https://api.example.com/v1/", timeout_s=5).fingerprint == base
+    others = [
+        connection(**change).fingerprint
+        for change in (
+            {"api_key": "sk-2"},
+            {"project": "p"},
+            {"organization": "p"},
+            {"base_url": "https://b.example.com/v1"},
+        )
+    ]
+    assert len({base, *others}) == 5
+
+
+def test_a_connection_never_shows_its_key():
+    assert "sk-1" not in repr(connection())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"api_key": ""},
+        {"api_key": "sk 1"},
+        {"api_key": "sk-é"},
+        {"base_url": "api.example.com"},
+        {"base_url": "https://u:sk-1@x/v1"},
+    ],
+)
+def test_a_connection_that_cannot_work_is_refused_without_showing_its_key(change):
+    with pytest.raises(ConfigError, match="llm") as caught:
+        connection(**change)
+    assert "sk-1" not in str(caught.value)
+
+
+def test_an_unknown_adapter_is_refused_with_the_known_ones():
+    for open_it in (
+        lambda: open_provider("opnai", connection(), RequestSpec("m")),
+        lambda: open_watcher("opnai", connection()),
+    ):
+        with pytest.raises(ConfigError, match="openai"):
+            open_it()
+    assert known_adapters() == ("openai",)
+    open_provider("openai", connection(), RequestSpec("m")).close()

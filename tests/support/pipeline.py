@@ -1,0 +1,172 @@
+"""A job on real parts without Airflow: ledger, source table, payload store, local provider, and the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.environment import Environment
+from nightmill.providers.connection import ProviderConnection
+from nightmill.simulator.server import RunningSimulator
+from nightmill.stages import check_staging, freeze, judge, plan, preflight, publish, reconcile, report
+from nightmill.stages.run_shard import Finished, Waiting, wake
+from nightmill.storage import job_folders, views
+from nightmill.storage.batches import Batch
+from nightmill.storage.payloads import PayloadStore
+
+JOB_YAML = """
+description: A job for tests.
+source:
+  conn_id: source
+  query: select id, version, tenant, body from documents
+  columns: {id: id, version: version, text: body, tenant: tenant}
+provider:
+  conn_id: provider
+  model: echo-1
+  parameters: {max_completion_tokens: 50}
+  poll_interval_s: 1
+  create_timeout_s: 5
+  quiet_period_s: 0
+shards: {count: 2}
+retry: {max_attempts: 3, base_delay_s: 0}
+publish: {view: notes}
+"""
+PROMPT = "Summarise this document.\n\n{{ body }}\n"
+OUTPUT = '''
+from pydantic import BaseModel, ConfigDict
+
+
+class Output(BaseModel):
+    """A note."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    title: str
+    pages: int
+'''
+
+
+@dataclass
+class TestConnections:
+    """Connections by id: `source` is a database, `provider` a base URL."""
+
+    __test__ = False
+
+    source: str
+    base_url: str
+
+    def database(self, conn_id: str) -> str:
+        assert conn_id == "source"
+        return self.source
+
+    def provider(self, conn_id: str, timeout_s: float) -> ProviderConnection:
+        assert conn_id == "provider"
+        return ProviderConnection(conn_id, self.base_url, "key", timeout_s=timeout_s)
+
+
+@dataclass
+class Pipeline:
+    """Runs the stages of one job by hand. `now` can be moved; `folder` can be edited."""
+
+    admin_dsn: str
+    writer_dsn: str
+    simulator: RunningSimulator
+    folder: Path
+    store: Path
+    base_url: str = ""
+    clock_offset: timedelta = field(default_factory=timedelta)
+
+    @property
+    def env(self) -> Environment:
+        return Environment(
+            ledger_dsn=self.writer_dsn,
+            payloads=PayloadStore(f"file://{self.store}"),
+            connections=TestConnections(self.admin_dsn, self.base_url or self.simulator.base_url),
+            now=lambda: datetime.now(UTC) + self.clock_offset,
+        )
+
+    @property
+    def live(self) -> JobDefinition:
+        return job_folders.read(self.folder)
+
+    def write(self, name: str, content: str) -> None:
+        (self.folder / name).write_text(content, "utf-8")
+
+    def edit(self, name: str, old: str, new: str) -> None:
+        content = (self.folder / name).read_text("utf-8")
+        assert old in content
+        self.write(name, content.replace(old, new))
+
+    def apply(self) -> str:
+        with psycopg.connect(self.admin_dsn) as conn:
+            return views.apply(conn, self.live)
+
+    def sql(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Run a statement as the administrator; rows if it returns any."""
+        with psycopg.connect(self.admin_dsn, autocommit=True) as conn:
+            cursor = conn.execute(statement, values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def documents(self, rows: Sequence[tuple[str, str, str, str]]) -> None:
+        """Put (id, version, tenant, body) rows into the source table."""
+        self.sql("create table if not exists documents (id text, version text, tenant text, body text)")
+        with psycopg.connect(self.admin_dsn) as conn, conn.cursor() as cursor:
+            cursor.executemany("insert into documents values (%s, %s, %s, %s)", rows)
+
+    def request(self, run_id: str = "run-1", **changes: Any) -> freeze.RunRequest:
+        request = freeze.RunRequest(
+            dag_id="nightmill_test",
+            run_id=run_id,
+            first_try=True,
+            dry_run=False,
+            params={},
+            note=None,
+            requested_by="tester",
+            data_interval_start=None,
+            data_interval_end=None,
+        )
+        return replace(request, **changes)
+
+    def freeze(self, run_id: str = "run-1", **changes: Any) -> Batch:
+        return freeze.run(self.env, self.live, self.request(run_id, **changes))
+
+    def plan(self, batch: Batch) -> list[int]:
+        """Plan and price; the shard ids."""
+        plan.run(self.env, batch.batch_id)
+        return [shard.shard_id for shard in preflight.run(self.env, self.live, batch.batch_id)]
+
+    def wake(self, shard_id: int, *, fresh: bool = False) -> Finished | Waiting:
+        return wake(self.env, self.live, shard_id, fresh=fresh)
+
+    def drive(self, shard_ids: Sequence[int], rounds: int = 200) -> None:
+        """Wake the shards in turn until all are finished."""
+        import time
+
+        open_ids = list(shard_ids)
+        for attempt in range(rounds):
+            open_ids = [one for one in open_ids if isinstance(self.wake(one, fresh=attempt == 0), Waiting)]
+            if not open_ids:
+                return
+            time.sleep(0.05)
+        raise AssertionError(f"shards {open_ids} did not finish in {rounds} wake-ups")
+
+    def finish(self, batch: Batch) -> report.Report:
+        """Everything after run_shard."""
+        reconcile.run(self.env, self.live, batch.batch_id)
+        check_staging.run(self.env, self.live, batch.batch_id)
+        judge.run(self.env, "compare", batch.batch_id)
+        judge.run(self.env, "approve", batch.batch_id)
+        publish.run(self.env, batch.batch_id, "tester")
+        return report.run(self.env, batch.batch_id)
+
+    def run(self, run_id: str = "run-1", **changes: Any) -> report.Report:
+        """The whole job."""
+        batch = self.freeze(run_id, **changes)
+        self.drive(self.plan(batch))
+        return self.finish(batch)
