@@ -10,7 +10,6 @@ RUN pip install --no-cache-dir --require-hashes --no-deps -r /opt/airflow/requir
 
 # Libraries that the triggerer and the workers import outside the DAG bundle live in include/.
 COPY --chown=airflow:0 include /opt/airflow/include
-COPY --chown=airflow:0 plugins /opt/airflow/plugins
 COPY --chown=airflow:0 dags /opt/airflow/dags
 
 ENV PYTHONPATH=/opt/airflow/include \

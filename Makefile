@@ -93,6 +93,10 @@ lint: $(READY) ## Check style, types and import directions
 	"$(BIN)/mypy"
 	PYTHONPATH=include "$(BIN)/lint-imports"
 
+.PHONY: schema
+schema: $(READY) ## Write the declared schema from the migrations
+	@"$(BIN)/python" -m nightmill.local.ledger_schema
+
 .PHONY: lock
 lock: $(READY) ## Resolve requirements*.in into the hashed requirements*.txt (ARGS=--upgrade: newest)
 	"$(BIN)/uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 $(ARGS) requirements.in -o requirements.txt

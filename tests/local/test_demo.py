@@ -15,6 +15,21 @@ def test_progress_counts_mapped_tasks_by_state_and_leaves_out_what_has_not_begun
     assert line == "1/3 tasks done; run_shard 5/8 deferred, 3/8 success"
 
 
-def test_a_table_keeps_each_row_on_one_line_and_cuts_long_values() -> None:
-    table = text_table(["id", "text"], [(1, "two\nlines"), (2, "x" * 100)], width=10)
-    assert table.splitlines() == ["id  text", "--  ----------", "1   two lines", "2   xxxxxxx..."]
+def test_a_table_keeps_each_row_on_one_line_and_cuts_the_widest_column() -> None:
+    table = text_table(["id", "long_text"], [(1, "two\nlines"), (2, "x" * 100), (None, ["a", "b"])], width=14)
+    assert table.splitlines() == [
+        "    long_",
+        "id  text",
+        "--  ----------",
+        "1   two lines",
+        "2   xxxxxxx...",
+        "    a, b",
+    ]
+
+
+def test_a_wide_table_fits_a_terminal_line() -> None:
+    names = ["source_id", "spdx_id", "copyright_holders", "copyright_years", "grants_patent_licence", "evidence"]
+    table = text_table(names, [("s" * 80, "MIT", ["h" * 90], [2012, 2015], False, "e" * 300)])
+    assert max(map(len, table.splitlines())) <= 120
+    assert "MIT" in table
+    assert "2012, 2015" in table

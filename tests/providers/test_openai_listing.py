@@ -71,7 +71,7 @@ def test_a_listing_from_old_to_new_is_read_to_its_end():
         assert len(provider.find_submitted("file-x", "t", NOW).found) == 1
 
 
-async def watch(base_url: str, ids: list[str]) -> dict[str, str]:
+async def watch(base_url: str, ids: list[str]) -> dict[str, BatchStatus]:
     watcher = OpenAIWatcher(ProviderConnection("llm_night", base_url, KEY))
     try:
         return dict(await watcher.statuses(ids, NOW))
@@ -83,7 +83,7 @@ def test_watching_stops_as_soon_as_every_batch_was_seen():
     import asyncio
 
     with ScriptedServer(listing({"data": batches("b1", "b2", "b3"), "has_more": True})).running() as server:
-        assert asyncio.run(watch(server.base_url, ["b1", "b3"])) == {"b1": "completed", "b3": "completed"}
+        assert asyncio.run(watch(server.base_url, ["b1", "b3"])) == {"b1": BatchStatus.ENDED, "b3": BatchStatus.ENDED}
         assert asyncio.run(watch(server.base_url, [])) == {}
         assert len(server.requests) == 1
 

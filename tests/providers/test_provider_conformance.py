@@ -222,7 +222,7 @@ def test_one_listing_tells_the_status_of_many_batches(adapter, connection, provi
     ids = [provider.submit(file_id, f"token-{number}").provider_id for number in range(50)]
     before = simulator.books(summary=True)["calls"]
 
-    async def watch() -> dict[str, str]:
+    async def watch() -> dict[str, BatchStatus]:
         watcher = open_watcher(adapter, connection)
         try:
             return dict(await watcher.statuses([*ids[:40], "batch_none"], datetime.now(UTC) - timedelta(hours=1)))
@@ -232,5 +232,5 @@ def test_one_listing_tells_the_status_of_many_batches(adapter, connection, provi
     seen = asyncio.run(watch())
     after = simulator.books(summary=True)["calls"]
     assert set(seen) == set(ids[:40])
-    assert set(seen.values()) <= {"validating", "in_progress"}
+    assert set(seen.values()) <= {BatchStatus.WAITING, BatchStatus.RUNNING}
     assert sum(after.values()) - sum(before.values()) == 1

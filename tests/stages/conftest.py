@@ -2,51 +2,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import psycopg
 import pytest
-from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
+from support.pipeline_fixtures import pipeline, simulator
 
-from nightmill.local.postgres import Server
 from nightmill.simulator.server import RunningSimulator, start_in_thread
 from nightmill.simulator.settings import Settings
 
-WRITER = "nightmill_test_writer"
+__all__ = ["pipeline", "simulator"]
 
 
 @pytest.fixture
-def simulator(tmp_path: Path) -> Iterator[RunningSimulator]:
-    running = start_in_thread(Settings(data_dir=tmp_path / "provider", batch_s=0))
-    yield running
-    running.stop()
+def start_simulator(tmp_path: Path) -> Iterator[Callable[..., RunningSimulator]]:
+    """`start_simulator(**settings)` starts another provider; stopped after the test."""
+    running: list[RunningSimulator] = []
 
+    def start(**settings: Any) -> RunningSimulator:
+        data_dir = tmp_path / f"provider-{len(running) + 2}"
+        running.append(start_in_thread(Settings(**{"data_dir": data_dir, "batch_s": 0, **settings})))
+        return running[-1]
 
-@pytest.fixture
-def pipeline(
-    make_database: Callable[..., str],
-    ledger_template: str,
-    postgres_server: Server,
-    simulator: RunningSimulator,
-    tmp_path: Path,
-) -> Pipeline:
-    """A job over 20 documents, set up and applied; nothing has run."""
-    dsn = make_database(ledger_template)
-    postgres_server.create_login(WRITER)
-    with psycopg.connect(dsn) as conn:
-        conn.execute(f"grant nightmill_writer to {WRITER}")
-    folder = tmp_path / "jobs" / "notes"
-    folder.mkdir(parents=True)
-    made = Pipeline(
-        admin_dsn=dsn,
-        writer_dsn=postgres_server.dsn(dsn.rsplit("/", 1)[1], WRITER),
-        simulator=simulator,
-        folder=folder,
-        store=tmp_path / "objects",
-    )
-    for name, content in (("job.yaml", JOB_YAML), ("prompt.md", PROMPT), ("output.py", OUTPUT)):
-        made.write(name, content)
-    made.apply()
-    made.documents(
-        [(f"doc-{n:02}", "1", "acme" if n < 10 else "umbrella", f"Text number {n}. " * n) for n in range(1, 21)]
-    )
-    return made
+    yield start
+    for one in running:
+        one.stop()

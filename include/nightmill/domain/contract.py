@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from nightmill.domain.columns import Column, typed_columns
 from nightmill.domain.errors import ConfigError
@@ -122,7 +122,7 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     module.__file__ = f"{job}/output.py"
     sys.modules[module.__name__] = module  # pydantic resolves annotations through it
     try:
-        exec(compile(source, module.__file__, "exec"), module.__dict__)
+        exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
     except Exception as fault:
         line = getattr(fault, "lineno", None) or _line_in(module.__file__, fault)
         raise ConfigError(
@@ -132,6 +132,12 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     output = getattr(module, "Output", None)
     if not (isinstance(output, type) and issubclass(output, BaseModel)):
         raise ConfigError(f"{module.__file__}: no pydantic model named Output.", "Define `class Output(BaseModel)`.")
+    try:
+        output.model_json_schema()
+    except PydanticUserError as fault:
+        raise ConfigError(
+            f"{module.__file__}: {fault.message.splitlines()[0]}", "Use types that can be written as a JSON schema."
+        ) from fault
     return output
 
 

@@ -175,4 +175,4 @@ class Checks(Config):
     expectations: tuple[Expectation, ...] = ()
 
 
-JOB_NAME = re.compile(r"^[a-z][a-z0-9_]{0,47}$")
+JOB_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")

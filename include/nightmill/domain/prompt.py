@@ -38,12 +38,13 @@ class Prompt:
         """The messages for one item. Raises SourceError naming the variable that the row lacks."""
         try:
             return [{"role": role, "content": template.render(values)} for role, template in self._messages]
-        except TemplateError as fault:
+        except Exception as fault:
+            # What templates, filters and operators raise can quote the document: the original must not reach a log.
             raise SourceError(
                 f"prompt.md cannot be rendered: {type(fault).__name__} for one of the variables "
                 f"{', '.join(sorted(self.variables))}.",
                 "Make the source query return each variable that prompt.md uses, with the type that it expects.",
-            ) from fault
+            ) from None
 
 
 def _split(text: str) -> list[tuple[str, str]]:

@@ -138,6 +138,11 @@ class AirflowClient:
         content = self._send("GET", path, params={"map_index": map_index, "full_content": "true"})["content"]
         return [_log_line(entry) for entry in content]
 
+    def asset_events(self, dag_id: str, run_id: str) -> list[Json]:
+        """The asset events that a run emitted, oldest first."""
+        parameters = {"source_dag_id": dag_id, "source_run_id": run_id, "order_by": "timestamp", "limit": PAGE}
+        return list(self._send("GET", "/api/v2/assets/events", params=parameters)["asset_events"])
+
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool (deferred tasks do not occupy it) unless it exists; a person may have changed its size."""
         found = self._send("GET", "/api/v2/pools", params={"limit": PAGE})["pools"]

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
-from nightmill.local.demo import run_demo
+from nightmill.local.demo import run_demo, views_made
 from nightmill.local.ports import LOOPBACK
 from nightmill.local.postgres_account import binaries
 from nightmill.local.settings import settings_from_env
@@ -53,6 +53,7 @@ def up(stack: Stack) -> int:
         print(f"started {', '.join(running.changed)} in {time.monotonic() - began:.0f} s")
     else:
         print("already up: nothing to do")
+    print(views_made(running), end="")
     print(login_line(running))
     return 0
 

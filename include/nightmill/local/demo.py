@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from nightmill.domain.columns import PROVENANCE_COLUMNS
 from nightmill.local.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, READER
 from nightmill.local.stack import Running, Stack
@@ -20,6 +21,7 @@ VIEW = "license_audit"
 TIMEOUT_S = 900.0
 INTERVAL_S = 2.0
 LOG_TAIL_LINES = 40
+WIDTH = 120  # characters of a terminal line
 FAILED_STATES = ("failed", "upstream_failed")
 
 
@@ -27,6 +29,7 @@ def run_demo(stack: Stack) -> int:
     """Bring the stack up, load the demo's input, run the job and print what came of it. 1 if the run failed."""
     print("starting the local stack ...", flush=True)
     running = stack.up()
+    print(views_made(running), end="")
     print(f"Airflow UI: {running.ui}", flush=True)
     load_input(running)
     with running.client() as client:
@@ -44,6 +47,16 @@ def run_demo(stack: Stack) -> int:
     print(f"\nAirflow UI: {running.ui}/dags/{DAG_ID}  user {ADMIN_USER}  password {running.admin_password}")
     print("The stack stays up: `make psql` opens the database, `make down` stops everything.")
     return 0
+
+
+def views_made(running: Running) -> str:
+    """A line for each job folder whose view was made or whose fault stands in its way; nothing is said of the rest."""
+    lines = [
+        f"job {one.job}: {one.fault or f'{one.outcome} results.{one.view}'}\n"
+        for one in running.applied
+        if one.outcome != "unchanged"
+    ]
+    return "".join(lines)
 
 
 def load_input(running: Running) -> None:
@@ -67,22 +80,41 @@ def completion_report(running: Running, run_id: str) -> str:
 
 
 def published_rows(connection: psycopg.Connection[Any], view: str, limit: int) -> str:
-    """The first rows of a published view as a text table; long values are cut."""
-    query = psycopg.sql.SQL("select * from {} order by 1 limit {}")
+    """The first rows of a published view as a text table: source id and typed columns, without the provenance."""
     name = psycopg.sql.Identifier("results", view)
     with connection.cursor() as cursor:
-        cursor.execute(query.format(name, psycopg.sql.Literal(limit)))
-        names = [column.name for column in cursor.description or ()]
+        cursor.execute(psycopg.sql.SQL("select * from {} limit 0").format(name))
+        described = [column.name for column in cursor.description or ()]
+        names = ["source_id", *(column for column in described if column not in PROVENANCE_COLUMNS)]
+        columns = psycopg.sql.SQL(", ").join(map(psycopg.sql.Identifier, names))
+        query = psycopg.sql.SQL("select {} from {} order by source_id limit {}")
+        cursor.execute(query.format(columns, name, psycopg.sql.Literal(limit)))
         return text_table(names, cursor.fetchall())
 
 
-def text_table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = 32) -> str:
-    """Aligned columns; values are put on one line and cut to `width` characters."""
-    cells = [list(names), *([" ".join(str(value).split()) for value in row] for row in rows)]
-    cells = [[cell if len(cell) <= width else cell[: width - 3] + "..." for cell in row] for row in cells]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(names))]
-    lines = ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([lines[0], "  ".join("-" * size for size in widths), *lines[1:]])
+def text_table(names: Sequence[str], rows: Sequence[Sequence[object]], width: int = WIDTH) -> str:
+    """Aligned columns in at most `width` characters: names are broken at underscores, values are put on one line, and
+    the widest columns are cut first."""
+    heads = [name.replace("_", "_\n").split("\n") for name in names]
+    cells = [[_plain(value) for value in row] for row in rows]
+    sizes = [max(map(len, [*head, *(row[at] for row in cells)])) for at, head in enumerate(heads)]
+    while sum(sizes) + 2 * (len(sizes) - 1) > width and max(sizes) > 4:
+        sizes[sizes.index(max(sizes))] -= 1
+    height = max(map(len, heads))
+    lines = [[""] * (height - len(head)) + head for head in heads]
+    table = [*zip(*lines, strict=True), ["-" * size for size in sizes], *cells]
+    return "\n".join(
+        "  ".join(_cut(cell, size).ljust(size) for cell, size in zip(row, sizes, strict=True)).rstrip() for row in table
+    )
+
+
+def _plain(value: object) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+    return " ".join(text.split())
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 3] + "..."
 
 
 def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = TIMEOUT_S) -> str:

@@ -7,14 +7,15 @@ from pathlib import Path
 from nightmill.local.airflow_settings import LEDGER_DATABASE
 from nightmill.local.postgres import Server
 from nightmill.stages import apply
+from nightmill.stages.apply import Applied
 from nightmill.storage.migrate import init_db
 
 
-def prepare_ledger(server: Server, dags_folder: Path) -> None:
+def prepare_ledger(server: Server, dags_folder: Path) -> list[Applied]:
     """Apply outstanding migrations and the job folders' views, as the administrator (migrations make roles).
 
-    A broken job folder is passed over: Airflow shows its fault as an import error.
+    Returns what came of each job folder; a broken one stops no other, and Airflow shows it as an import error.
     """
     dsn = server.dsn(LEDGER_DATABASE)
     init_db(dsn)
-    apply.run(dsn, dags_folder / "jobs")
+    return apply.run(dsn, dags_folder / "jobs")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import psycopg
 from psycopg import sql
 

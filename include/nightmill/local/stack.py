@@ -22,6 +22,7 @@ from nightmill.local.postgres import Server, running_pid, start_server, stop_ser
 from nightmill.local.processes import is_alive, spawn, stop
 from nightmill.local.settings import StackSettings
 from nightmill.local.stack_state import StackBooks
+from nightmill.stages.apply import Applied
 
 POOLS = {
     "nightmill_batch": (8, "Awake tasks of batch jobs. Waiting (deferred) shards take no slot."),
@@ -32,7 +33,8 @@ STOP_GRACE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A stack that is up. `changed` says what this `up` had to start, in its order."""
+    """A stack that is up. `changed` says what this `up` had to start, in its order; `applied` what came of each job
+    folder's view."""
 
     settings: StackSettings
     server: Server
@@ -40,6 +42,7 @@ class Running:
     env: Mapping[str, str]
     admin_password: str
     changed: tuple[str, ...]
+    applied: tuple[Applied, ...] = ()
 
     @property
     def ui(self) -> str:
@@ -74,12 +77,12 @@ class Stack:
             secrets = self.books.secrets()
             env = airflow.airflow_environment(self.settings, server, secrets, numbers)
             airflow.write_password_file(self.settings, secrets)
-            self._migrate(server, env)
+            applied = self._migrate(server, env)
             wanted = components(self.settings, env, numbers)
             changed += [component.name for component in wanted if self._ensure_running(component)]
             wait_until_ready(numbers, self.books.records(), self.settings.ready_timeout_s)
             password = secrets.get("admin_password")
-            running = Running(self.settings, server, numbers, env, password, tuple(changed))
+            running = Running(self.settings, server, numbers, env, password, tuple(changed), tuple(applied))
             if changed:
                 _make_pools(running)
             return running
@@ -148,13 +151,13 @@ class Stack:
             for name, owner in owners.items()
         }
 
-    def _migrate(self, server: Server, env: Mapping[str, str]) -> None:
+    def _migrate(self, server: Server, env: Mapping[str, str]) -> list[Applied]:
         """Bring Airflow's database (once per version and cluster: it takes some 10 s) and the ledger up to date."""
         wanted = f"apache-airflow {version('apache-airflow')} on {server.cluster_id()}"
         if self.books.migrated() != wanted:
             self._migrate_airflow(env)
             self.books.note_migrated(wanted)
-        prepare_ledger(server, self.settings.dags_folder)
+        return prepare_ledger(server, self.settings.dags_folder)
 
     def _migrate_airflow(self, env: Mapping[str, str]) -> None:
         log = self.settings.logs / "db-migrate.log"

@@ -6,15 +6,16 @@ only its own DAG is built.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, Param, chain, get_parsing_context, task
+from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import NightmillError
+from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.job import Job
 from nightmill.orchestration import tasks
 from nightmill.orchestration.sensor import ShardSensor
@@ -36,20 +37,30 @@ class BrokenJobs(DAG):
 def job_dags(built_in: Path) -> Iterator[DAG]:
     """The DAGs of all job folders below `built_in` and NIGHTMILL_JOBS_PATH; only the one a running task needs."""
     wanted = get_parsing_context().dag_id
-    faults = []
-    folders: dict[str, Path] = {}
-    try:
-        folders = job_folders.find(job_folders.roots(built_in))
-    except NightmillError as fault:
-        faults.append(str(fault))
+    folders, faults = _folders(built_in)
     for name, folder in folders.items():
         if wanted is None or wanted == PREFIX + name:
             try:
                 yield build_dag(job_folders.read(folder), folder)
             except NightmillError as fault:
                 faults.append(f"{folder}: {fault}")
+            except (Exception, SystemExit) as fault:  # output.py is somebody's Python: anything can come out of it
+                faults.append(f"{folder}: output.py or another file of this job raised {fault!r}. Remedy: mend it.")
     if faults and wanted is None:
         yield BrokenJobs("nightmill_broken_jobs", description="\n\n".join(faults), schedule=None)
+
+
+def _folders(built_in: Path) -> tuple[dict[str, Path], list[str]]:
+    """Job folders by name, and what is wrong with the others. Of a name that stands twice the first one stays: a
+    folder that somebody adds stops no job that runs."""
+    folders: dict[str, Path] = {}
+    faults = []
+    for root in job_folders.roots(built_in):
+        for name, folder in job_folders.find([root]).items():
+            first = folders.setdefault(name, folder)
+            if first != folder:
+                faults.append(f"{folder}: the job {name!r} stands in {first} too. Remedy: rename one of them.")
+    return folders, faults
 
 
 def build_dag(definition: JobDefinition, folder: Path) -> DAG:
@@ -60,7 +71,7 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         PREFIX + definition.name,
         description=job.description.strip(),
         doc_md=_doc(definition),
-        schedule=CronDataIntervalTimetable(job.schedule, timezone="UTC") if job.schedule else None,
+        schedule=_timetable(job),
         start_date=START,
         catchup=False,
         max_active_runs=1,
@@ -72,9 +83,23 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
     return dag
 
 
+def _timetable(job: Job) -> CronDataIntervalTimetable | None:
+    """The job's cron expression in UTC; each run has the interval since the one before. None: manual runs only."""
+    if job.schedule is None:
+        return None
+    timetable = CronDataIntervalTimetable(job.schedule, timezone="UTC")
+    try:
+        timetable.validate()
+    except AirflowTimetableInvalid as fault:
+        raise ConfigError(
+            f"job.yaml: schedule: {job.schedule!r} is no cron expression ({fault}).", "Write it like 0 2 * * *."
+        ) from fault
+    return timetable
+
+
 def _wire(job: Job, folder: str) -> None:
-    batch_id = task(tasks.freeze_snapshot, pool=POOL)(folder)
-    shards = task(tasks.preflight)(folder, task(tasks.plan_shards, pool=POOL)(batch_id))
+    batch_id = task(pool=POOL)(tasks.freeze_snapshot)(folder)
+    shards = task(tasks.preflight)(folder, task(pool=POOL)(tasks.plan_shards)(batch_id))
     run_shard = ShardSensor.partial(
         task_id="run_shard",
         folder=folder,
@@ -82,17 +107,21 @@ def _wire(job: Job, folder: str) -> None:
         retries=10,
         map_index_template="{{ task.shard_label }}",
     ).expand_kwargs(shards)
-    # A mapped task over nothing is skipped, and a night on which everything is reused is a normal night.
-    rest = {"trigger_rule": "none_failed"}
     chain(
         run_shard,
-        task(tasks.reconcile, **rest)(folder, batch_id),
-        task(tasks.check_staging, **rest)(folder, batch_id),
-        task(tasks.compare, **rest)(batch_id),
-        task(tasks.approve, **rest)(batch_id),
-        task(tasks.publish, outlets=[AssetAlias(tasks.asset_name(job.publish.view))], **rest)(batch_id),
-        task(tasks.report, **rest)(batch_id),
+        _after(tasks.reconcile)(folder, batch_id),
+        _after(tasks.check_staging)(folder, batch_id),
+        _after(tasks.compare)(batch_id),
+        _after(tasks.approve)(batch_id),
+        _after(tasks.publish, outlets=[AssetAlias(tasks.asset_name(job.publish.view))])(batch_id),
+        _after(tasks.report)(batch_id),
     )
+
+
+def _after(stage: Callable[..., Any], **options: Any) -> Any:
+    """A task behind run_shard. A mapped task over nothing is skipped, and a night on which everything is reused is a
+    normal night."""
+    return task(trigger_rule="none_failed", **options)(stage)
 
 
 def _params() -> dict[str, Any]:
@@ -110,14 +139,14 @@ def _params() -> dict[str, Any]:
             type=["null", "string"],
             format="date-time",
             title="Data interval start",
-            description="Bound as %(data_interval_start)s; empty = the schedule's own.",
+            description="Bound as %(data_interval_start)s; empty = of the schedule (a manual run has none).",
         ),
         "data_interval_end": Param(
             None,
             type=["null", "string"],
             format="date-time",
             title="Data interval end",
-            description="Bound as %(data_interval_end)s; empty = the schedule's own.",
+            description="Bound as %(data_interval_end)s; empty = of the schedule (a manual run has none).",
         ),
         "note": Param(None, type=["null", "string"], maxLength=500, title="Note", description="Kept with the batch."),
     }

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import psycopg
 
-from nightmill.domain.errors import NightmillError
 from nightmill.providers.port import BatchStatus, BatchWatcher
 from nightmill.storage import wakeups
 from nightmill.storage.wakeups import Wakeups
@@ -22,6 +22,8 @@ from nightmill.storage.wakeups import Wakeups
 log = logging.getLogger(__name__)
 
 CALLS_FOR_ACTION = frozenset({BatchStatus.ENDED, BatchStatus.FAILED, BatchStatus.UNKNOWN})
+
+TICK_LIMIT_S = 300.0  # a connection that died silently must not keep the poller waiting for ever
 
 Opener = Callable[[], Awaitable[tuple[str, BatchWatcher]]]  # opens (ledger DSN, watcher)
 
@@ -55,7 +57,7 @@ class ShardPoller:
     def add(self, watch: Watch) -> None:
         """Start watching a shard."""
         self._watches.add(watch)
-        if self._task is None or self._task.done():
+        if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     def remove(self, watch: Watch) -> None:
@@ -69,20 +71,27 @@ class ShardPoller:
                 if self._watches:
                     await self._tick()
         finally:
+            self._task = None  # closing takes a moment: a watch added meanwhile starts a new task
             await self._close()
 
     async def _tick(self) -> None:
-        watches = {watch.shard_id: watch for watch in self._watches}
+        watched = {watch.shard_id for watch in self._watches}
         try:
-            found = await self._read(list(watches))
-            for shard_id in found.due & watches.keys():
-                watches[shard_id].wake("due")
-            for shard_id, status in (await self._changed(found)).items():
-                if shard_id in watches:
-                    watches[shard_id].wake(f"provider batch {status}")
-        except (psycopg.Error, NightmillError, OSError) as fault:
-            log.warning("polling for %s shards failed (%s); trying again", len(watches), type(fault).__name__)
+            async with asyncio.timeout(TICK_LIMIT_S):
+                found = await self._read(list(watched))
+                for shard_id in found.due:
+                    self._wake(shard_id, "due")
+                for shard_id, status in (await self._changed(found)).items():
+                    self._wake(shard_id, f"provider batch {status}")
+        except Exception as fault:  # whatever it is: nobody would ever wake these shards if the poller ended
+            log.warning("polling for %s shards failed (%s); trying again", len(watched), type(fault).__name__)
             await self._close()
+
+    def _wake(self, shard_id: int, reason: str) -> None:
+        """A shard that somebody cleared can be watched twice for a moment: by the old trigger and by the new one."""
+        for watch in self._watches:
+            if watch.shard_id == shard_id:
+                watch.wake(reason)
 
     async def _read(self, shard_ids: list[int]) -> Wakeups:
         if self._conn is None or self._watcher is None:
@@ -105,10 +114,12 @@ class ShardPoller:
 
     async def _close(self) -> None:
         conn, watcher, self._conn, self._watcher = self._conn, self._watcher, None, None
-        if conn is not None:
-            await conn.close()
-        if watcher is not None:
-            await watcher.close()
+        with suppress(Exception):  # what is broken already cannot be closed properly
+            if conn is not None:
+                await conn.close()
+        with suppress(Exception):
+            if watcher is not None:
+                await watcher.close()
 
 
 _pollers: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, ...], ShardPoller]] = WeakKeyDictionary()

@@ -8,7 +8,6 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 
 from nightmill.orchestration.failing import as_airflow_failure
-from nightmill.orchestration.trigger import ShardTrigger
 
 
 class ShardSensor(BaseSensorOperator):
@@ -34,6 +33,7 @@ class ShardSensor(BaseSensorOperator):
 
     def _drive(self, *, fresh: bool) -> None:
         from nightmill.orchestration.connections import environment
+        from nightmill.orchestration.trigger import ShardTrigger
         from nightmill.stages.run_shard import Finished, wake
         from nightmill.storage import job_folders
 

@@ -60,7 +60,9 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
     return [
         {
             "shard_id": shard.shard_id,
-            "shard_label": " ".join(filter(None, (shard.tenants, f"{shard.items} items {shard.prompt_tokens} tokens"))),
+            "shard_label": " ".join(
+                filter(None, (shard.tenants, f"{shard.items} items, {shard.prompt_tokens:,} tokens"))
+            ),
         }
         for shard in shards
     ]

@@ -13,7 +13,7 @@ import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.openai_client import open_client
+from nightmill.providers.openai_client import open_client, without_retries
 from nightmill.providers.openai_download import FileDownload
 from nightmill.providers.openai_faults import create_fault, fault_of, malformed, submit_unknown
 from nightmill.providers.openai_lines import read_lines
@@ -44,7 +44,7 @@ class OpenAIBatch:
         self._request = request
         self._encoder = RequestEncoder(request)
         self._client = open_client(connection, connection.max_retries)
-        self._once = open_client(connection, 0)
+        self._once = without_retries(self._client)
 
     def request_line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
         return self._encoder.line(custom_id, messages)

@@ -63,18 +63,22 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
 
 
 def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> Batch:
-    if not request.first_try:
-        existing = batches.newest_of_run(conn, request.dag_id, request.run_id)
-        if existing is not None:
-            return existing
+    existing = None if request.first_try else batches.newest_of_run(conn, request.dag_id, request.run_id)
+    if existing is not None and existing.state is not BatchState.CREATED:
+        return existing
     check_definition(live)
     views.refuse_unapplied(conn, live)
+    contract_id = contracts.pin(conn, live)
+    if existing is not None and existing.contract_id == contract_id:
+        return existing
+    if existing is not None:  # nothing was frozen under it: a mended job folder counts at once
+        batches.cancel(conn, existing.batch_id, "the job folder was changed before anything was frozen")
     submission = Submission(
         job=live.name,
         view_name=live.job.publish.view,
         dag_id=request.dag_id,
         run_id=request.run_id,
-        contract_id=contracts.pin(conn, live),
+        contract_id=contract_id,
         dry_run=request.dry_run,
         params=request.params,
         note=request.note,

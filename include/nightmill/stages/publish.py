@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.domain.errors import Terminal
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, publications
@@ -26,6 +26,11 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
         if batch.ended:
             log.info("batch %s is %s: nothing is published", batch_id, batch.state)
             return None
+        if batch.state is BatchState.BLOCKED:
+            raise Blocked(
+                f"Batch {batch_id} is BLOCKED by {batch.blocked_by}: {batch.state_reason}.",
+                f"Clear {batch.blocked_by} and its downstream tasks: marking it as success opens nothing.",
+            )
         shown = publications.publish(conn, batch, published_by)
         conn.commit()
         log.info(

@@ -81,7 +81,9 @@ def _refuse_unpublished(report: Report) -> None:
     if batch.state is not BatchState.PUBLISHED:
         raise Terminal(
             f"Batch {batch.batch_id} is {batch.state}: nothing was published.",
-            "Clear publish; marking a task as success publishes nothing.",
+            "Trigger a new run: this batch has ended."
+            if batch.ended
+            else "Clear publish; marking a task as success publishes nothing.",
         )
     if report.shown is None:
         raise Terminal(f"results.{batch.view_name} shows nothing.", "Clear publish and look at its log.")

@@ -30,7 +30,7 @@ def load(conn: Connection, source_dsn: str, gold: Gold) -> int:
         composed.SQL("{}, to_jsonb({})").format(composed.Literal(field), composed.Identifier(field))
         for field in gold.fields
     )
-    wrapped = composed.SQL("select source_id::text, jsonb_build_object({}) from ({}) as gold").format(
+    wrapped = composed.SQL("select source_id::text, jsonb_build_object({}) from ({}\n) as gold").format(
         columns, composed.SQL(gold.query.strip().rstrip(";"))
     )
     count = 0

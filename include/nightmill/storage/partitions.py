@@ -1,16 +1,21 @@
 """One partition per batch: made beside the parent, filled, attached; later detached and dropped.
 
-Attaching waits for no reader and blocks none. Detaching runs CONCURRENTLY: it waits for old readers, never blocks new
-ones, and must run outside a transaction as the owner.
+Attaching waits for no reader and blocks none. Detaching runs CONCURRENTLY in short tries: it waits for old readers,
+never blocks new ones, and must run outside a transaction as the owner.
 """
 
 from __future__ import annotations
+
+import time
 
 from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
+
+TRY_S = 0.2  # far below Postgres' deadlock_timeout of 1 s
+BETWEEN_TRIES_S = 0.1
 
 
 def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
@@ -29,18 +34,36 @@ def attach(conn: Connection, parent: str, batch_id: int) -> None:
 def retire(conn: Connection, parent: str, batch_id: int, timeout_s: float) -> bool:
     """Detach and drop a partition. `conn` must be the owner's and in autocommit.
 
-    Returns False when readers held it for longer than `timeout_s`; the detach stays pending and the next call
-    finishes it.
+    Returns False when old readers held it for longer than `timeout_s`; the detach stays pending, new readers do not
+    see the partition any more, and the next call finishes it.
     """
+    deadline = time.monotonic() + timeout_s
+    try:
+        while True:
+            try:
+                _detach(conn, parent, batch_id, max(deadline - time.monotonic(), 0.001))
+                conn.execute("select nightmill.drop_detached_partition(%s, %s)", (parent, batch_id))
+                return True
+            except (errors.LockNotAvailable, errors.QueryCanceled):
+                if time.monotonic() + BETWEEN_TRIES_S >= deadline:
+                    return False
+                time.sleep(BETWEEN_TRIES_S)
+    finally:
+        if not conn.closed:
+            conn.execute("reset lock_timeout")
+            conn.execute("reset statement_timeout")
+
+
+def _detach(conn: Connection, parent: str, batch_id: int, left_s: float) -> None:
+    """One try. FINALIZE waits for old snapshots while it locks the partition, and a reader with an old snapshot that
+    touches the view then waits for FINALIZE: short tries never last until Postgres calls that a deadlock."""
     child = composed.Identifier("nightmill", f"{parent}_{batch_id}")
     table = composed.Identifier("nightmill", parent)
     status = conn.execute(sql.text("partition_status"), {"parent": parent, "child": f"{parent}_{batch_id}"}).fetchone()
+    conn.execute("select set_config('lock_timeout', %s, false)", (f"{int(TRY_S * 1000)}ms",))
     if status is not None:
         form = composed.SQL("finalize" if status[0] else "concurrently")
-        conn.execute("select set_config('lock_timeout', %s, false)", (f"{int(timeout_s * 1000)}ms",))
-        try:
-            conn.execute(composed.SQL("alter table {} detach partition {} {}").format(table, child, form))
-        except errors.LockNotAvailable:
-            return False
-    conn.execute("select nightmill.drop_detached_partition(%s, %s)", (parent, batch_id))
-    return True
+        # lock_timeout counts for each reader anew; this bounds them together.
+        conn.execute("select set_config('statement_timeout', %s, false)", (f"{max(int(left_s * 1000), 1)}ms",))
+        conn.execute(composed.SQL("alter table {} detach partition {} {}").format(table, child, form))
+        conn.execute("set statement_timeout = 0")

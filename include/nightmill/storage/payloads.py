@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import orjson
 import zstandard
 from upath import UPath
 
-from nightmill.domain.errors import Terminal, Transient
+from nightmill.domain.errors import NightmillError, Terminal, Transient
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
@@ -45,42 +46,43 @@ class PayloadStore:
     def write(self, path: str, content: bytes) -> None:
         """Write one object. Raises Transient where the store cannot be reached."""
         target = self._root / path
-        try:
+        with _reaching_the_store("written"):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        except OSError as fault:
-            raise Transient(
-                f"The object store cannot be written ({type(fault).__name__}).",
-                "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
-            ) from fault
 
     def keep_file(self, path: str, file: Path) -> None:
         """Store a local file zstd-compressed, streamed. Raises Transient where the store cannot be reached."""
         target = self._root / path
-        try:
+        with _reaching_the_store("written"):
             target.parent.mkdir(parents=True, exist_ok=True)
             with file.open("rb") as raw, target.open("wb") as packed:
                 zstandard.ZstdCompressor(level=3).copy_stream(raw, packed)
-        except OSError as fault:
-            raise Transient(
-                f"The object store cannot be written ({type(fault).__name__}).",
-                "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
-            ) from fault
 
     def read(self, path: str) -> bytes:
         """Read one object. Raises Terminal where it is gone, Transient where the store cannot be reached."""
-        try:
-            content = (self._root / path).read_bytes()
-        except FileNotFoundError as fault:
-            raise Terminal(
-                f"The payload object {path} is gone.", "Restore it from a backup; a new run freezes the source anew."
-            ) from fault
-        except OSError as fault:
-            raise Transient(
-                f"The object store cannot be read ({type(fault).__name__}).",
-                "Check NIGHTMILL_OBJECT_STORE and its connection.",
-            ) from fault
-        return bytes(content)
+        with _reaching_the_store("read"):
+            try:
+                return bytes((self._root / path).read_bytes())
+            except FileNotFoundError as fault:
+                raise Terminal(
+                    f"The payload object {path} is gone.",
+                    "Restore it from a backup; a new run freezes the source anew.",
+                ) from fault
+
+
+@contextmanager
+def _reaching_the_store(verb: str) -> Iterator[None]:
+    """Make whatever a file system raises ours. The families have no common base: botocore's connection errors are
+    not OSErrors, for one."""
+    try:
+        yield
+    except NightmillError:
+        raise
+    except Exception as fault:
+        raise Transient(
+            f"The object store cannot be {verb} ({type(fault).__name__}).",
+            "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
+        ) from fault
 
 
 class SegmentWriter:
@@ -133,11 +135,18 @@ def read_range(
         sql.text("segments_of_range"), {"batch_id": batch_id, "first": first, "last": last}
     ).fetchall()
     for first_ordinal, object_path, checksum in segments:
-        raw = zstandard.decompress(store.read(object_path))
-        if hashlib.sha256(raw).digest() != checksum:
-            raise Terminal(
-                f"The payload object {object_path} does not match its checksum.", "Restore it from a backup."
-            )
+        raw = _unpacked(store, object_path, checksum)
         for ordinal, line in enumerate(raw.split(b"\n")[:-1], first_ordinal):
             if first <= ordinal <= last:
                 yield ordinal, orjson.loads(line)
+
+
+def _unpacked(store: PayloadStore, object_path: str, checksum: bytes) -> bytes:
+    """The uncompressed bytes of a segment, verified: a damaged object may not even unpack."""
+    try:
+        raw = zstandard.decompress(store.read(object_path))
+    except zstandard.ZstdError:
+        raw = None
+    if raw is None or hashlib.sha256(raw).digest() != checksum:
+        raise Terminal(f"The payload object {object_path} does not match its checksum.", "Restore it from a backup.")
+    return raw

@@ -56,12 +56,12 @@ class SourceSnapshot:
         """Stream the rows. Raises SourceError naming a missing column, parameter or a fault of the query."""
         columns = self._source.columns
         query = composed.SQL(self._source.query.strip().rstrip(";"))
-        ordered = composed.SQL("select * from ({}) as source order by {} limit {}").format(
+        ordered = composed.SQL("select * from ({}\n) as source order by {} limit {}").format(
             query, _order(columns), composed.Literal(limit)
         )
         try:
             with self._conn.cursor() as probe:
-                probe.execute(composed.SQL("select * from ({}) as source limit 0").format(query), parameters)
+                probe.execute(composed.SQL("select * from ({}\n) as source limit 0").format(query), parameters)
                 _require_columns(probe, columns, self._payload_columns)
             with self._conn.cursor("source_rows", row_factory=dict_row) as cursor:
                 cursor.itersize = 2_000
@@ -72,6 +72,11 @@ class SourceSnapshot:
             raise SourceError(
                 f"The source query ran longer than {self._source.statement_timeout_s} s.",
                 "Make it faster, or raise source.statement_timeout_s.",
+            ) from fault
+        except psycopg.OperationalError as fault:
+            raise Transient(
+                f"The source database behind {self._source.conn_id!r} ended the connection ({type(fault).__name__}).",
+                "Trying again reads the source anew; look into the server's log if it stays.",
             ) from fault
         except psycopg.ProgrammingError as fault:
             if "parameter missing" in str(fault):
@@ -84,6 +89,13 @@ class SourceSnapshot:
                 f"The source query fails: {(fault.diag.message_primary or str(fault)).splitlines()[0]}.",
                 "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
             ) from fault
+        except psycopg.Error as fault:
+            # Such messages quote values: neither they nor the original may reach a log.
+            raise SourceError(
+                f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE "
+                f"{fault.sqlstate}).",
+                "Run the query of job.yaml in psql and mend it: the session is read only.",
+            ) from None
 
 
 def _order(columns: SourceColumns) -> composed.Composable:
@@ -105,14 +117,20 @@ def _require_columns(cursor: psycopg.Cursor[Any], columns: SourceColumns, payloa
 
 
 def _row(row: dict[str, Any], columns: SourceColumns, payload_columns: tuple[str, ...]) -> SourceRow:
-    if row[columns.id] is None:
-        raise SourceError(
-            f"The source returns a row whose {columns.id!r} is null.", "Leave such rows out in the source query."
-        )
+    for name, remedy in ((columns.id, "Leave such rows out in the source query."), (columns.version, _NO_VERSION)):
+        if name is not None and row[name] is None:
+            raise SourceError(f"The source returns a row whose {name!r} is null.", remedy)
     return SourceRow(
         source_id=str(row[columns.id]),
         source_version=str(row[columns.version]) if columns.version else None,
-        tenant=str(row[columns.tenant] or "") if columns.tenant else "",
-        domain=str(row[columns.domain] or "") if columns.domain else "",
+        tenant=_label(row[columns.tenant]) if columns.tenant else "",
+        domain=_label(row[columns.domain]) if columns.domain else "",
         values={name: row[name] for name in payload_columns},
     )
+
+
+def _label(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+_NO_VERSION = "Give each row a version, or leave source.columns.version out to use the content hash."

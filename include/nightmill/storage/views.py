@@ -26,10 +26,12 @@ def existing_columns(conn: Connection, view: str) -> list[Column]:
 
 
 def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
-    """Raise ConfigError when the job's table is missing or lacks one of its columns."""
+    """Raise ConfigError when the job's table is missing, lacks one of its columns or has it with another type."""
     view = definition.job.publish.view
-    have = set(existing_columns(conn, view))
-    missing = [column.name for column in definition.columns if column not in have]
+    have = existing_columns(conn, view)
+    _refuse_incompatible(view, have, definition.columns)
+    names = {column.name for column in have}
+    missing = [column.name for column in definition.columns if column.name not in names]
     if missing:
         raise ConfigError(
             f"The view results.{view} of job {definition.name} is not set up for {', '.join(missing)}.",
@@ -75,7 +77,12 @@ def _refuse_incompatible(view: str, have: Sequence[Column], want: Sequence[Colum
     types = {column.name: column.sql_type for column in want}
     for column in have:
         now = types.get(column.name)
-        if now is not None and now != column.sql_type:
+        if now is None:
+            raise ConfigError(
+                f"output.py: the field {column.name!r} of view {view} is gone.",
+                "Put it back, or give publish.view a new name: readers of the old view still ask for it.",
+            )
+        if now != column.sql_type:
             raise ConfigError(
                 f"output.py: the type of {column.name!r} changed from {column.sql_type} to {now} for view {view}.",
                 "Give publish.view a new name: readers of the old view keep their types.",

@@ -16,6 +16,15 @@ from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival
 
 CAPACITY_CODES = {"token_limit_exceeded"}
+# Complaints about what all lines of a job share, even where the provider names the first line that has it.
+SHARED_CODES = {
+    "model_not_found",
+    "model_mismatch",
+    "mismatched_model",
+    "invalid_url",
+    "invalid_method",
+    "invalid_endpoint",
+}
 RESULTS_GRACE = timedelta(minutes=15)  # an ended batch may name its result files later than its status
 LATE = timedelta(hours=48)  # twice the completion window of the Batch API
 
@@ -27,7 +36,10 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     """
     name = f"provider batch {one.provider_batch_id}"
     try:
-        if one.state is ProviderBatchState.INTENT:
+        if one.state is ProviderBatchState.INTENT and context.blocked():
+            context.note(f"{name} is not sent: the batch is BLOCKED")
+            context.look_again_in(300)
+        elif one.state is ProviderBatchState.INTENT:
             one = _create(context, _upload(context, one, file or render.again(context, one)))
         elif one.state is ProviderBatchState.UPLOADED:
             one = _adopt(context, one)
@@ -36,10 +48,13 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
         if one.state is ProviderBatchState.ENDED:
             collect.results(context, one)
     except SubmitUnknown:
+        context.send_nothing = True
         context.note(f"{name}: the create call ended without an answer, looking for it at the provider next time")
         context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderUnavailable as fault:
         context.conn.rollback()
+        context.send_nothing = True
+        _refuse_overdue(context, one)
         context.note(f"{name}: provider not reachable ({type(fault).__name__})")
         context.look_again_in(fault.retry_after_s or context.live.provider.poll_interval_s)
     except ProviderRefused as fault:
@@ -95,17 +110,23 @@ def _submitted(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapsho
 
 
 def _adopt(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
-    """A create may have been sent and its answer lost: look for it; create again only when it is surely absent."""
+    """A create may have been sent and its answer lost: look for it, and give it up only when it is surely absent.
+
+    What is given up is sent anew with an intent of its own, so that the next create has a quiet period of its own.
+    Its input file is deleted first: a create that is still on its way then finds nothing to execute.
+    """
     assert one.input_file_id is not None and one.uploaded_at is not None
     search = context.provider.find_submitted(one.input_file_id, one.token, one.uploaded_at)
+    if len(search.found) > 1:
+        context.note(f"provider batch {one.provider_batch_id}: {len(search.found)} batches carry its token")
     if search.found:
         return _submitted(context, one, search.found[0], adopted=True)
     quiet_until = one.uploaded_at + timedelta(
         seconds=context.live.provider.create_timeout_s + context.live.provider.quiet_period_s
     )
     if search.complete and context.env.now() >= quiet_until:
-        context.note(f"provider batch {one.provider_batch_id}: absent after the quiet period, created now")
-        return _create(context, one)
+        context.provider.delete_file(one.input_file_id)
+        return _abandon(context, one, "absent at the provider after the quiet period")
     context.note(f"provider batch {one.provider_batch_id}: not seen at the provider so far")
     context.look_again_in(context.live.provider.poll_interval_s)
     return one
@@ -172,12 +193,12 @@ def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Seq
     codes = {problem.code for problem in problems}
     if codes & CAPACITY_CODES:
         _abandon(context, one, "enqueued-token limit reached at the provider")
-        context.capacity_wait = True
+        context.send_nothing = True
         context.look_again_in(context.live.provider.poll_interval_s * 2)
         return one
     lines = {problem.line: problem for problem in problems if problem.line is not None}
-    if not lines:
-        what = "; ".join(f"{problem.code}" for problem in problems) or "no reason given"
+    if not lines or codes & SHARED_CODES or len(lines) == one.requests > 1:
+        what = "; ".join(sorted(codes)) or "no reason given"
         _abandon(context, one, f"refused by the provider's validation: {what}")
         raise Blocked(
             f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
@@ -194,6 +215,7 @@ def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Seq
     settlement.arrive(context.conn, one, arrivals, context.settling)
     context.conn.commit()
     context.note(f"provider batch {one.provider_batch_id}: validation refused {len(arrivals)} lines, cut out")
+    context.look_again_in(context.live.provider.poll_interval_s)
     return _abandon(context, one, "refused by the provider's validation; the named lines were cut out")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from nightmill.domain.errors import Blocked, ProviderRefused, StaleWriter
+from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter
 from nightmill.domain.failures import FailureClass, lost_line
 from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard.context import ShardContext
@@ -38,6 +38,8 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
         f"provider batch {one.provider_batch_id}: collected, {total.accepted} accepted, {total.dead_lettered} "
         f"dead-lettered, {total.again} to be sent again{reader.oddities()}"
     )
+    if total.again:
+        context.look_again_in(context.live.provider.poll_interval_s)
     _drop_input_file(context, collected)
     if failures[FailureClass.CAPACITY]:
         raise Blocked(
@@ -101,5 +103,5 @@ def _drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
     assert one.input_file_id is not None
     try:
         context.provider.delete_file(one.input_file_id)
-    except ProviderRefused:
+    except (ProviderRefused, ProviderUnavailable):
         context.note("its input file could not be deleted")

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.job import Job
+from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.providers.port import BatchProvider, Limits
+from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
 from nightmill.storage.ledger import Connection
@@ -36,7 +38,7 @@ class ShardContext:
     directory: Path
     wake_times: list[datetime] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
-    capacity_wait: bool = False  # the provider has no room now: send nothing in this wake-up
+    send_nothing: bool = False  # the provider has no room or gives no answer: no further file in this wake-up
 
     @property
     def settling(self) -> Settling:
@@ -52,6 +54,12 @@ class ShardContext:
             bytes_per_file=min(own.bytes_per_file, config.bytes_per_file or own.bytes_per_file),
             enqueued_prompt_tokens=config.enqueued_prompt_tokens or own.enqueued_prompt_tokens,
         )
+
+    def blocked(self) -> bool:
+        """Whether the batch waits for a person, read now: then nothing new may be sent."""
+        state = batches.get(self.conn, self.batch.batch_id).state
+        self.conn.commit()
+        return state is BatchState.BLOCKED
 
     def note(self, text: str) -> None:
         """Add to this wake-up's log line. Ids, counts and states only."""

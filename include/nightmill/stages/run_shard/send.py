@@ -6,28 +6,30 @@ import secrets
 from datetime import datetime, timedelta
 
 from nightmill.domain.backoff import retry_delay_s
-from nightmill.domain.states import BatchState
+from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard import advance, render
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import batches, fence, provider_batches, reuse, settlement
+from nightmill.storage import fence, provider_batches, reuse, settlement
 from nightmill.storage.provider_batches import Intent, ProviderBatch
+
+MOST_HALVINGS = 6  # a queue that others keep full must not grind files to dust
 
 
 def what_is_due(context: ShardContext) -> None:
     """Send all items that are unsettled, not carried and not waiting for a retry round."""
     wanted = _candidates(context)
-    if not wanted or context.capacity_wait:
+    if not wanted or context.send_nothing:
         return
     due = _retry_due(context, wanted)
     if due is not None and context.env.now() < due:
         context.note(f"{len(wanted)} items wait for their next round")
         context.wake_times.append(due)
         return
-    if batches.get(context.conn, context.batch.batch_id).state is BatchState.BLOCKED:
+    if context.blocked():
         context.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
         context.look_again_in(300)
         return
-    while wanted:
+    while wanted and not context.send_nothing:
         sent = _one_file(context, wanted)
         if sent is None:
             return
@@ -77,16 +79,21 @@ def _candidates(context: ShardContext) -> dict[int, int]:
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
 
 
-def _answered_meanwhile(context: ShardContext) -> list[int]:
+def _answered(context: ShardContext) -> set[int]:
+    """The unsettled items whose key has a result that passed today's rules; collected for `reuse.settle`."""
+    shard, conn = context.shard, context.conn
+    reuse.find(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.pinned.validators_hash)
+    reuse.reject(conn, [ordinal for ordinal, _, _ in reuse.outdated(conn)])
+    return set(reuse.collected(conn))
+
+
+def _answered_meanwhile(context: ShardContext) -> set[int]:
     """Settle items whose key has a result by now, and return them."""
     shard, conn = context.shard, context.conn
-    found = reuse.find(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.pinned.validators_hash)
-    reuse.reject(conn, [ordinal for ordinal, _, _ in reuse.outdated(conn)])
-    if not found:
-        conn.commit()
-        return []
-    ordinals = reuse.collected(conn)
+    ordinals = _answered(context)
     conn.commit()
+    if not ordinals:
+        return ordinals
     fence.enter(conn, context.holder)
     reuse.settle(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.settling)
     conn.commit()
@@ -99,6 +106,8 @@ def _one_file(context: ShardContext, wanted: dict[int, int]) -> ProviderBatch | 
     if budget is not None and budget < next(iter(wanted.values())) and budget < (_cap(context) or 0):
         _no_room(context)
         return None
+    learned = _learned_budget(context)
+    budget = min((one for one in (budget, learned) if one is not None), default=None)
     file = render.one_file(context, secrets.token_hex(8), wanted, budget)
     intent = Intent(
         job=context.pinned.name,
@@ -110,6 +119,8 @@ def _one_file(context: ShardContext, wanted: dict[int, int]) -> ProviderBatch | 
         file_bytes=file.file_bytes,
         enqueued_cap=_cap(context),
     )
+    if _taken_elsewhere(context, intent):
+        return None
     one = provider_batches.intend(context.conn, context.holder, intent)
     context.conn.commit()
     if one is None:
@@ -118,6 +129,25 @@ def _one_file(context: ShardContext, wanted: dict[int, int]) -> ProviderBatch | 
     advance.provider_batch(context, one, file)
     file.path.unlink()
     return one
+
+
+def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
+    """Whether another batch began to carry some of these keys, or answered them, while the file was rendered.
+
+    Enters the transaction of the intent and takes the job's lock, so that of two batches only one sends a key.
+    """
+    fence.enter(context.conn, context.holder)
+    provider_batches.lock_sending(context.conn, intent.job, intent.account, intent.model)
+    ranges = provider_batches.multirange(intent.ordinals)
+    elsewhere = provider_batches.carried_elsewhere(context.conn, context.batch.batch_id, intent.job, ranges)
+    if not context.batch.params.get("reprocess"):
+        elsewhere |= _answered(context) & set(intent.ordinals)
+    if not elsewhere:
+        return False
+    context.conn.commit()
+    context.note(f"{len(elsewhere)} items were sent by another batch just now; the others follow")
+    context.look_again_in(context.live.provider.poll_interval_s)
+    return True
 
 
 def _no_room(context: ShardContext) -> None:
@@ -137,3 +167,17 @@ def _token_budget(context: ShardContext) -> int | None:
     waiting = provider_batches.enqueued_tokens(context.conn, context.account, context.pinned.job.provider.model)
     context.conn.commit()
     return max(0, cap - waiting)
+
+
+def _learned_budget(context: ShardContext) -> int | None:
+    """Prompt tokens of one file after the provider refused files as a whole: half as many after each refusal in a
+    row, because the account's real limit cannot be read; None when the last file was taken."""
+    refused: list[int] = []
+    for one in reversed(provider_batches.of_shard(context.conn, context.shard.shard_id)):
+        if one.live:
+            continue
+        if one.state is not ProviderBatchState.ABANDONED or one.provider_id is None:
+            break
+        refused.append(one.prompt_tokens)
+    context.conn.commit()
+    return refused[-1] >> min(len(refused), MOST_HALVINGS) if refused else None

@@ -90,9 +90,7 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
     reuse.prepare(conn)
     conn.commit()
     try:
-        for one in provider_batches.of_shard(conn, shard.shard_id):
-            if one.live:
-                advance.provider_batch(context, one)
+        _advance_all(context)
         if not _all_settled(context):
             send.what_is_due(context)
     except Blocked as fault:
@@ -104,6 +102,21 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
         conn.commit()
         return Finished(_line(context, "settled"))
     return _wait(context)
+
+
+def _advance_all(context: ShardContext) -> None:
+    """Drive every live provider batch. One that needs a person keeps no other from being collected."""
+    blocked: Blocked | None = None
+    for one in provider_batches.of_shard(context.conn, context.shard.shard_id):
+        if not one.live:
+            continue
+        try:
+            advance.provider_batch(context, one)
+        except Blocked as fault:
+            context.conn.rollback()
+            blocked = blocked or fault
+    if blocked is not None:
+        raise blocked
 
 
 def _all_settled(context: ShardContext) -> bool:

@@ -34,8 +34,10 @@ begin
         raise exception 'batch %: generation % cannot fall to %', old.batch_id, old.generation, new.generation
             using errcode = 'NM002';
     end if;
-    if (new.item_count, new.content_hash, new.frozen_at, new.contract_id, new.prompt_tokens)
-        is distinct from (old.item_count, old.content_hash, old.frozen_at, old.contract_id, old.prompt_tokens)
+    if (new.item_count, new.content_hash, new.frozen_at, new.contract_id, new.prompt_tokens, new.source_query,
+            new.source_parameters, new.source_snapshot)
+        is distinct from (old.item_count, old.content_hash, old.frozen_at, old.contract_id, old.prompt_tokens,
+            old.source_query, old.source_parameters, old.source_snapshot)
         and old.frozen_at is not null
     then
         raise exception 'batch %: a frozen manifest never changes', old.batch_id using errcode = 'NM003';
@@ -111,6 +113,18 @@ begin
 end $$;
 create trigger guard_provider_batch before insert or update on nightmill.provider_batch
     for each row execute function nightmill.guard_provider_batch();
+
+-- Where a batch's payload lies is part of its frozen manifest.
+create function nightmill.guard_payload_segment() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    if (select frozen_at from nightmill.batch where batch_id = new.batch_id) is not null then
+        raise exception 'batch %: a frozen manifest never changes', new.batch_id using errcode = 'NM003';
+    end if;
+    return new;
+end $$;
+create trigger guard_payload_segment before insert or update on nightmill.payload_segment
+    for each row execute function nightmill.guard_payload_segment();
 
 -- Outcomes, attempts and staging rows may be written only while their batch can still settle items, by nobody after
 -- a cancel: the shared fence makes this exact, because cancel holds the exclusive one. Once per statement, not per

@@ -35,6 +35,22 @@ create table nightmill.published (
 );
 comment on table nightmill.published is 'Which batch each view shows, since when, with how many gaps';
 
+-- A view can only show a batch that went through publish, and only one of its own.
+create function nightmill.guard_published() returns trigger language plpgsql security definer
+set search_path = pg_catalog as $$
+begin
+    if not exists (
+        select from nightmill.batch
+        where batch_id = new.batch_id and view_name = new.view_name and state = 'PUBLISHED'
+    ) then
+        raise exception 'view % cannot show batch %, which is not a published batch of it', new.view_name, new.batch_id
+            using errcode = 'NM001';
+    end if;
+    return new;
+end $$;
+create trigger guard_published before insert or update on nightmill.published
+    for each row execute function nightmill.guard_published();
+
 create table nightmill.view_definition (
     view_name text primary key,
     job text not null,

@@ -1,0 +1,1 @@
+"""What nightmill costs per item: `make bench`."""

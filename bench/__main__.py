@@ -1,0 +1,111 @@
+"""`make bench`: cost per item of every stage beside its floor, at 10k, 100k and 1M items. SIZES=10000 runs one size.
+
+Writes bench/latest.json and prints a table. Speed claims are ratios to a floor measured in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench.site import Site, site
+from bench.stages import open_shards, wait_for_provider
+
+SIZES = (10_000, 100_000, 1_000_000)
+STAGES = ("freeze", "plan", "preflight", "submit", "collect", "reconcile", "check_staging", "publish", "report")
+NEXT_NIGHT = ("freeze_again", "plan", "preflight", "reconcile", "publish")
+FLOORS = {"freeze": "count_tokens", "submit": "copy_out", "collect": "copy_in"}
+FLOOR_ITEMS = 100_000  # the floor of collect parses at most this many lines
+LATEST = Path(__file__).parent / "latest.json"
+
+
+def main() -> int:
+    """Run all sizes."""
+    sizes = [int(part) for part in os.environ.get("SIZES", "").split(",") if part] or list(SIZES)
+    stages: dict[str, dict[str, Any]] = {}
+    end_to_end: dict[str, Any] = {}
+    publish_ms: dict[str, float] = {}
+    for items in sizes:
+        with site(items) as here:
+            figures = _night(here, items)
+        for name, one in figures.items():
+            kept = stages.setdefault(name, {"peak_mb": {}})
+            kept["peak_mb"][str(items)] = round(one["peak_mb"])
+            kept.update({key: value for key, value in one.items() if key != "peak_mb"})
+        publish_ms[str(items)] = round(figures["publish"]["wall_s"] * 1000, 1)
+        total = sum(figures[name]["cpu_s_per_10k"] for name in STAGES if name != "check_staging")
+        again = sum(figures[f"next_night.{name}"]["cpu_s_per_10k"] for name in NEXT_NIGHT)
+        end_to_end[str(items)] = {"cpu_s_per_10k": round(total, 3), "all_reused_cpu_s_per_10k": round(again, 3)}
+        print(f"{items} items: {end_to_end[str(items)]}", flush=True)
+    LATEST.write_text(
+        json.dumps({"stages": stages, "end_to_end": end_to_end, "publish_ms": publish_ms}, indent=2) + "\n"
+    )
+    print(f"written to {LATEST}")
+    return 0
+
+
+def _night(here: Site, items: int) -> dict[str, dict[str, Any]]:
+    """One full run and the next night's, on which everything is reused."""
+    figures = {}
+    for name in STAGES:
+        if name == "collect":
+            wait_for_provider(here, len(open_shards(here)))
+        figures[name] = _measured(here, f"stages.{name}", items)
+        if name in FLOORS:
+            floor_items = min(items, FLOOR_ITEMS) if name == "collect" else items
+            floor = _measured(here, f"floors.{FLOORS[name]}", floor_items)
+            figures[name]["floor_items_per_s"] = floor["items_per_s"]
+            figures[name]["share_of_floor"] = round(
+                floor["cpu_s_per_10k"] / max(figures[name]["cpu_s_per_10k"], 1e-9), 3
+            )
+        _say(name, figures[name])
+    for name in NEXT_NIGHT:
+        figures[f"next_night.{name}"] = _measured(here, f"stages.{name}", items)
+        if name == "reconcile":
+            _pass_gate(here)
+        _say(f"next_night.{name}", figures[f"next_night.{name}"])
+    return figures
+
+
+def _measured(here: Site, work: str, items: int) -> dict[str, Any]:
+    settings = json.dumps({**asdict(here), "home": str(here.home)})
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.worker", work, settings], check=True, stdout=subprocess.PIPE, text=True
+    )
+    raw = json.loads(done.stdout.splitlines()[-1])
+    cpu = raw["cpu_s"] + raw["server_cpu_s"]
+    return {
+        "cpu_s_per_10k": round(cpu / items * 10_000, 4),
+        "server_share": round(raw["server_cpu_s"] / cpu, 2) if cpu else 0,
+        "items_per_s": round(items / max(raw["wall_s"], 1e-9)),
+        "wall_s": round(raw["wall_s"], 3),
+        "start_cpu_s": round(raw["start_cpu_s"], 2),
+        "peak_mb": raw["peak_mb"],
+    }
+
+
+def _pass_gate(here: Site) -> None:
+    """The second night needs no second run of Great Expectations to be published."""
+    with here.environment.ledger() as conn:
+        conn.execute(
+            "insert into nightmill.gate_verdict (batch_id, generation, gate, passed, details, config_hash) "
+            "select max(batch_id), 1, 'check_staging', true, '{}', 'bench' from nightmill.batch"
+        )
+
+
+def _say(name: str, one: dict[str, Any]) -> None:
+    floor = f", floor {one['floor_items_per_s']}/s" if "floor_items_per_s" in one else ""
+    print(
+        f"  {name:24}{one['cpu_s_per_10k']:9.4f} CPU s/10k ({one['server_share']:.0%} server) "
+        f"{one['items_per_s']:>9}/s {one['peak_mb']:6.0f} MB{floor}",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1012 @@
+-- What the migrations make, for reading. Written by `make schema`; never run.
+
+CREATE SCHEMA nightmill;
+
+ALTER SCHEMA nightmill OWNER TO nightmill_owner;
+
+CREATE SCHEMA results;
+
+ALTER SCHEMA results OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.attach_partition(parent text, batch_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+declare
+    child text := nightmill.partition_name(parent, batch_id);
+begin
+    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+        return;
+    end if;
+    execute format('alter table nightmill.%I add primary key %s', child,
+        case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
+    if parent = 'item' then
+        execute format('create unique index on nightmill.%I (source_id)', child);
+        execute format('create index on nightmill.%I (key)', child);
+    elsif parent like 'rows\_%' then
+        execute format('create index on nightmill.%I (source_id)', child);
+    end if;
+    execute format('revoke all on nightmill.%I from nightmill_writer', child);
+    execute format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent, child,
+        batch_id);
+end $$;
+
+ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $_$
+declare
+    child text := nightmill.partition_name(parent, batch_id);
+begin
+    if parent not in ('item', 'attempt', 'outcome') and parent !~ '^rows_[a-z0-9_]+$' then
+        raise exception '% has no partitions', parent using errcode = 'NM005';
+    end if;
+    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+        raise exception '% is attached already', child using errcode = 'NM005';
+    end if;
+    execute format('drop table if exists nightmill.%I', child);
+    execute format(
+        'create table nightmill.%I (like nightmill.%I including defaults including constraints including generated, '
+        'constraint %I check (batch_id is not null and batch_id = %s))',
+        child, parent, child || '_batch', batch_id);
+    execute format('grant select, insert on nightmill.%I to nightmill_writer', child);
+end $_$;
+
+ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+declare
+    child text := nightmill.partition_name(parent, batch_id);
+begin
+    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+        raise exception '% is still attached', child using errcode = 'NM005';
+    end if;
+    execute format('drop table if exists nightmill.%I', child);
+end $$;
+
+ALTER FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.fence_exclusive(batch_id bigint) RETURNS void
+    LANGUAGE sql
+    AS $$ select pg_advisory_xact_lock(7106, batch_id::int) $$;
+
+ALTER FUNCTION nightmill.fence_exclusive(batch_id bigint) OWNER TO nightmill_owner;
+
+COMMENT ON FUNCTION nightmill.fence_exclusive(batch_id bigint) IS 'Taken first by batch edges, cancel and takeover; never after the shared form';
+
+CREATE FUNCTION nightmill.fence_shared(batch_id bigint) RETURNS void
+    LANGUAGE sql
+    AS $$ select pg_advisory_xact_lock_shared(7106, batch_id::int) $$;
+
+ALTER FUNCTION nightmill.fence_shared(batch_id bigint) OWNER TO nightmill_owner;
+
+COMMENT ON FUNCTION nightmill.fence_shared(batch_id bigint) IS 'Taken first by every transaction that writes for a batch; read generation and lease in the NEXT statement';
+
+CREATE FUNCTION nightmill.guard_batch() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        if new.state <> 'CREATED' then
+            raise exception 'a batch starts as CREATED, not %', new.state using errcode = 'NM001';
+        end if;
+        perform nightmill.record_transition('batch', new.batch_id, new.batch_id, null, new.state, new.state_reason,
+            new.generation);
+        return new;
+    end if;
+    if new.generation < old.generation then
+        raise exception 'batch %: generation % cannot fall to %', old.batch_id, old.generation, new.generation
+            using errcode = 'NM002';
+    end if;
+    if (new.item_count, new.content_hash, new.frozen_at, new.contract_id, new.prompt_tokens, new.source_query,
+            new.source_parameters, new.source_snapshot)
+        is distinct from (old.item_count, old.content_hash, old.frozen_at, old.contract_id, old.prompt_tokens,
+            old.source_query, old.source_parameters, old.source_snapshot)
+        and old.frozen_at is not null
+    then
+        raise exception 'batch %: a frozen manifest never changes', old.batch_id using errcode = 'NM003';
+    end if;
+    if new.state is distinct from old.state then
+        perform nightmill.require_edge('batch', old.batch_id, old.state, new.state);
+        if old.state = 'BLOCKED' and new.state not in (old.blocked_from, 'CANCELLED') then
+            raise exception 'batch %: blocked from %, cannot go on as %', old.batch_id, old.blocked_from, new.state
+                using errcode = 'NM001';
+        end if;
+        perform nightmill.record_transition('batch', new.batch_id, new.batch_id, old.state, new.state,
+            new.state_reason, new.generation);
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_batch() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_payload_segment() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if (select frozen_at from nightmill.batch where batch_id = new.batch_id) is not null then
+        raise exception 'batch %: a frozen manifest never changes', new.batch_id using errcode = 'NM003';
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_payload_segment() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_provider_batch() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        if new.state <> 'INTENT' then
+            raise exception 'a provider batch starts as INTENT, not %', new.state using errcode = 'NM001';
+        end if;
+        perform nightmill.record_transition('provider_batch', new.provider_batch_id, new.batch_id, null, new.state,
+            new.state_reason, null);
+        return new;
+    end if;
+    if new.state is distinct from old.state then
+        perform nightmill.require_edge('provider_batch', old.provider_batch_id, old.state, new.state);
+        perform nightmill.record_transition('provider_batch', new.provider_batch_id, new.batch_id, old.state,
+            new.state, new.state_reason, null);
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_provider_batch() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_published() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if not exists (
+        select from nightmill.batch
+        where batch_id = new.batch_id and view_name = new.view_name and state = 'PUBLISHED'
+    ) then
+        raise exception 'view % cannot show batch %, which is not a published batch of it', new.view_name, new.batch_id
+            using errcode = 'NM001';
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_published() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_settling() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+declare
+    touched bigint;
+    state_now text;
+    planned bigint;
+begin
+    for touched in select distinct batch_id from written loop
+        perform nightmill.fence_shared(touched);
+        select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
+        if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED') then
+            raise exception 'batch % is %: nothing can be settled in it', touched, coalesce(state_now, 'unknown')
+                using errcode = 'NM004';
+        end if;
+        if exists (select from written where batch_id = touched and (ordinal < 0 or ordinal >= planned)) then
+            raise exception 'batch %: an ordinal lies outside its manifest of % items', touched, planned
+                using errcode = 'NM004';
+        end if;
+    end loop;
+    return null;
+end $$;
+
+ALTER FUNCTION nightmill.guard_settling() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_shard() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if tg_op = 'INSERT' then
+        if new.state <> 'QUEUED' then
+            raise exception 'a shard starts as QUEUED, not %', new.state using errcode = 'NM001';
+        end if;
+        perform nightmill.record_transition('shard', new.shard_id, new.batch_id, null, new.state, new.state_reason,
+            null);
+        return new;
+    end if;
+    if new.lease < old.lease then
+        raise exception 'shard %: lease % cannot fall to %', old.shard_id, old.lease, new.lease
+            using errcode = 'NM002';
+    end if;
+    if new.state is distinct from old.state then
+        perform nightmill.require_edge('shard', old.shard_id, old.state, new.state);
+        perform nightmill.record_transition('shard', new.shard_id, new.batch_id, old.state, new.state,
+            new.state_reason, null);
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_shard() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.guard_shard_delete() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if old.state <> 'QUEUED' then
+        raise exception 'shard % is %: only a shard that never ran can be planned anew', old.shard_id, old.state
+            using errcode = 'NM001';
+    end if;
+    return old;
+end $$;
+
+ALTER FUNCTION nightmill.guard_shard_delete() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$ select format('%s_%s', parent, batch_id) $$;
+
+ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
+    LANGUAGE sql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+    insert into nightmill.transition (entity, entity_id, batch_id, from_state, to_state, reason, generation)
+    values (entity, entity_id, batch_id, from_state, to_state, reason, generation)
+$$;
+
+ALTER FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) RETURNS void
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+begin
+    if not exists (
+        select from nightmill.state_edge as edge
+        where edge.entity = require_edge.entity and edge.from_state = require_edge.from_state
+            and edge.to_state = require_edge.to_state
+    ) then
+        raise exception '% % cannot go from % to %', entity, entity_id, from_state, to_state using errcode = 'NM001';
+    end if;
+end $$;
+
+ALTER FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.attempt (
+    batch_id bigint NOT NULL,
+    ordinal bigint NOT NULL,
+    provider_batch_id bigint NOT NULL,
+    class text,
+    code text,
+    sent_upstream boolean NOT NULL,
+    prompt_tokens integer,
+    completion_tokens integer,
+    cached_tokens integer,
+    model text,
+    finish_reason text,
+    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+PARTITION BY LIST (batch_id);
+
+ALTER TABLE nightmill.attempt OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.attempt.class IS 'null = accepted';
+
+CREATE TABLE nightmill.batch (
+    batch_id bigint NOT NULL,
+    job text NOT NULL,
+    view_name text NOT NULL,
+    dag_id text NOT NULL,
+    run_id text NOT NULL,
+    incarnation integer NOT NULL,
+    state text DEFAULT 'CREATED'::text NOT NULL,
+    state_reason text DEFAULT 'created'::text NOT NULL,
+    blocked_from text,
+    blocked_by text,
+    generation integer DEFAULT 1 NOT NULL,
+    contract_id bigint NOT NULL,
+    parent_batch_id bigint,
+    payload_batch_id bigint,
+    dry_run boolean DEFAULT false NOT NULL,
+    params jsonb DEFAULT '{}'::jsonb NOT NULL,
+    note text,
+    requested_by text,
+    data_interval_start timestamp with time zone,
+    data_interval_end timestamp with time zone,
+    source_query text,
+    source_parameters jsonb,
+    source_snapshot text,
+    item_count bigint,
+    prompt_tokens bigint,
+    content_hash bytea,
+    estimate jsonb,
+    counts jsonb,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    frozen_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
+    CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
+    CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
+    CONSTRAINT batch_state_known CHECK ((state = ANY (ARRAY['CREATED'::text, 'PLANNING'::text, 'QUEUED'::text, 'RUNNING'::text, 'VALIDATING'::text, 'PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text, 'BLOCKED'::text])))
+);
+
+ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
+
+ALTER TABLE nightmill.batch ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.batch_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.contract (
+    contract_id bigint NOT NULL,
+    job text NOT NULL,
+    folder_hash text NOT NULL,
+    files jsonb NOT NULL,
+    prompt_version text NOT NULL,
+    output_schema_version text NOT NULL,
+    model_policy_version text NOT NULL,
+    transform_name text NOT NULL,
+    transform_version text NOT NULL,
+    validators_hash text NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.contract OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.contract IS 'Pinned copies of job folders: file name -> text; verified against folder_hash';
+
+ALTER TABLE nightmill.contract ALTER COLUMN contract_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.contract_contract_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.dead_letter (
+    dead_letter_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    ordinal bigint NOT NULL,
+    key bytea NOT NULL,
+    class text NOT NULL,
+    code text NOT NULL,
+    message text NOT NULL,
+    attempts integer NOT NULL,
+    provider_batch_id bigint,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.dead_letter OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.dead_letter IS 'Context of items that gave up; the message may quote a provider';
+
+ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.dead_letter_dead_letter_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.gate_verdict (
+    verdict_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    generation integer NOT NULL,
+    gate text NOT NULL,
+    passed boolean NOT NULL,
+    details jsonb NOT NULL,
+    config_hash text NOT NULL,
+    decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT gate_known CHECK ((gate = ANY (ARRAY['completion'::text, 'check_staging'::text, 'compare'::text, 'approve'::text])))
+);
+
+ALTER TABLE nightmill.gate_verdict OWNER TO nightmill_owner;
+
+ALTER TABLE nightmill.gate_verdict ALTER COLUMN verdict_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.gate_verdict_verdict_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.item (
+    batch_id bigint NOT NULL,
+    ordinal bigint NOT NULL,
+    key bytea NOT NULL,
+    source_id text NOT NULL,
+    source_version text NOT NULL,
+    content_hash bytea NOT NULL,
+    tenant text NOT NULL,
+    domain text NOT NULL,
+    tokens integer NOT NULL,
+    skip_reason text
+)
+PARTITION BY LIST (batch_id);
+
+ALTER TABLE nightmill.item OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.item.tokens IS 'Prompt tokens of the rendered request';
+
+COMMENT ON COLUMN nightmill.item.skip_reason IS 'Why this item is never sent: empty_document, over_context; else null';
+
+CREATE TABLE nightmill.outcome (
+    batch_id bigint NOT NULL,
+    ordinal bigint NOT NULL,
+    kind text NOT NULL,
+    result_id bigint,
+    class text,
+    code text,
+    settled_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT outcome_class CHECK (((kind = 'dead_lettered'::text) <= ((class IS NOT NULL) AND (code IS NOT NULL)))),
+    CONSTRAINT outcome_kind_known CHECK ((kind = ANY (ARRAY['accepted'::text, 'reused'::text, 'dead_lettered'::text, 'in_review'::text, 'excluded'::text, 'cancelled'::text]))),
+    CONSTRAINT outcome_result CHECK (((kind = ANY (ARRAY['accepted'::text, 'reused'::text])) = (result_id IS NOT NULL)))
+)
+PARTITION BY LIST (batch_id);
+
+ALTER TABLE nightmill.outcome OWNER TO nightmill_owner;
+
+CREATE VIEW nightmill.item_bucket AS
+ SELECT batch_id,
+    ordinal,
+    kind AS bucket,
+    result_id,
+    class,
+    code,
+    settled_at
+   FROM nightmill.outcome;
+
+ALTER VIEW nightmill.item_bucket OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.migration (
+    number integer NOT NULL,
+    name text NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.migration OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.payload_segment (
+    batch_id bigint NOT NULL,
+    segment integer NOT NULL,
+    first_ordinal bigint NOT NULL,
+    last_ordinal bigint NOT NULL,
+    object_path text NOT NULL,
+    object_bytes bigint NOT NULL,
+    raw_sha256 bytea NOT NULL,
+    CONSTRAINT payload_segment_check CHECK ((first_ordinal <= last_ordinal))
+);
+
+ALTER TABLE nightmill.payload_segment OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.payload_segment IS 'Payload objects in item order: zstd JSON lines, one line per ordinal';
+
+CREATE TABLE nightmill.price (
+    model text NOT NULL,
+    effective_from date NOT NULL,
+    input_per_million numeric NOT NULL,
+    cached_input_per_million numeric NOT NULL,
+    output_per_million numeric NOT NULL,
+    batch_discount numeric NOT NULL
+);
+
+ALTER TABLE nightmill.price OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.price IS 'US dollars per million tokens at list price; batch_discount is the share taken off';
+
+CREATE TABLE nightmill.provider_batch (
+    provider_batch_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    shard_id bigint NOT NULL,
+    job text NOT NULL,
+    state text DEFAULT 'INTENT'::text NOT NULL,
+    state_reason text DEFAULT 'intent'::text NOT NULL,
+    token text NOT NULL,
+    account text NOT NULL,
+    model text NOT NULL,
+    ordinals int8multirange NOT NULL,
+    requests bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    file_bytes bigint NOT NULL,
+    input_file_id text,
+    provider_id text,
+    adopted boolean,
+    raw_status text,
+    output_file_id text,
+    error_file_id text,
+    counts jsonb,
+    usage jsonb,
+    problems jsonb,
+    intent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    uploaded_at timestamp with time zone,
+    submitted_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    collected_at timestamp with time zone,
+    CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
+    CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
+    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
+);
+
+ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
+
+ALTER TABLE nightmill.provider_batch ALTER COLUMN provider_batch_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.provider_batch_provider_batch_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.publication (
+    publish_seq bigint NOT NULL,
+    view_name text NOT NULL,
+    batch_id bigint NOT NULL,
+    kind text NOT NULL,
+    published_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    published_by text NOT NULL,
+    counts jsonb NOT NULL,
+    gaps bigint NOT NULL,
+    CONSTRAINT publication_kind_check CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text])))
+);
+
+ALTER TABLE nightmill.publication OWNER TO nightmill_owner;
+
+ALTER TABLE nightmill.publication ALTER COLUMN publish_seq ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.publication_publish_seq_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.published (
+    view_name text NOT NULL,
+    batch_id bigint NOT NULL,
+    publish_seq bigint NOT NULL,
+    published_at timestamp with time zone NOT NULL,
+    gaps bigint NOT NULL,
+    held boolean DEFAULT false NOT NULL
+);
+
+ALTER TABLE nightmill.published OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.published IS 'Which batch each view shows, since when, with how many gaps';
+
+CREATE TABLE nightmill.quarantine (
+    quarantine_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    shard_id bigint,
+    what text NOT NULL,
+    held_generation integer,
+    held_lease integer,
+    rows bigint,
+    refused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.quarantine OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.quarantine IS 'Writes of stale holders that were refused, and why';
+
+ALTER TABLE nightmill.quarantine ALTER COLUMN quarantine_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.quarantine_quarantine_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.result (
+    result_id bigint NOT NULL,
+    key bytea NOT NULL,
+    revision integer DEFAULT 1 NOT NULL,
+    effective boolean DEFAULT true NOT NULL,
+    job text NOT NULL,
+    tenant text NOT NULL,
+    source_id text NOT NULL,
+    source_version text NOT NULL,
+    content_hash bytea NOT NULL,
+    answer jsonb NOT NULL,
+    notes text[] DEFAULT '{}'::text[] NOT NULL,
+    citations jsonb DEFAULT '[]'::jsonb NOT NULL,
+    validators_hash text NOT NULL,
+    contract_id bigint NOT NULL,
+    prompt_version text NOT NULL,
+    model text NOT NULL,
+    batch_id bigint NOT NULL,
+    provider_batch_id bigint,
+    prompt_tokens integer,
+    completion_tokens integer,
+    answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.result OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.result IS 'Accepted answers with provenance; one effective revision per idempotency key';
+
+ALTER TABLE nightmill.result ALTER COLUMN result_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.result_result_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.shard (
+    shard_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    first_ordinal bigint NOT NULL,
+    last_ordinal bigint NOT NULL,
+    items bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    state text DEFAULT 'QUEUED'::text NOT NULL,
+    state_reason text DEFAULT 'planned'::text NOT NULL,
+    lease integer DEFAULT 0 NOT NULL,
+    wake_at timestamp with time zone,
+    settled_at timestamp with time zone,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT shard_range CHECK ((first_ordinal <= last_ordinal)),
+    CONSTRAINT shard_settled CHECK (((state = 'SETTLED'::text) = (settled_at IS NOT NULL))),
+    CONSTRAINT shard_state_known CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'RETRY_WAIT'::text, 'SETTLED'::text, 'CANCELLED'::text])))
+);
+
+ALTER TABLE nightmill.shard OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.shard.items IS 'Items that were unsettled when the shard was planned';
+
+ALTER TABLE nightmill.shard ALTER COLUMN shard_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.shard_shard_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.state_edge (
+    entity text NOT NULL,
+    from_state text NOT NULL,
+    to_state text NOT NULL
+);
+
+ALTER TABLE nightmill.state_edge OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.state_edge IS 'Legal state edges; equal to domain/states.py (tested)';
+
+CREATE TABLE nightmill.transition (
+    transition_id bigint NOT NULL,
+    entity text NOT NULL,
+    entity_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    from_state text,
+    to_state text NOT NULL,
+    reason text NOT NULL,
+    generation integer,
+    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    made_by text DEFAULT SESSION_USER NOT NULL
+);
+
+ALTER TABLE nightmill.transition OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.transition IS 'One row per state edge taken by a batch, shard or provider batch';
+
+ALTER TABLE nightmill.transition ALTER COLUMN transition_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.transition_transition_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.view_definition (
+    view_name text NOT NULL,
+    job text NOT NULL,
+    columns jsonb NOT NULL,
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_dag_id_run_id_incarnation_key UNIQUE (dag_id, run_id, incarnation);
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_parent_batch_id_key UNIQUE (parent_batch_id);
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id);
+
+ALTER TABLE ONLY nightmill.contract
+    ADD CONSTRAINT contract_job_folder_hash_key UNIQUE (job, folder_hash);
+
+ALTER TABLE ONLY nightmill.contract
+    ADD CONSTRAINT contract_pkey PRIMARY KEY (contract_id);
+
+ALTER TABLE ONLY nightmill.dead_letter
+    ADD CONSTRAINT dead_letter_batch_id_ordinal_key UNIQUE (batch_id, ordinal);
+
+ALTER TABLE ONLY nightmill.dead_letter
+    ADD CONSTRAINT dead_letter_pkey PRIMARY KEY (dead_letter_id);
+
+ALTER TABLE ONLY nightmill.gate_verdict
+    ADD CONSTRAINT gate_verdict_pkey PRIMARY KEY (verdict_id);
+
+ALTER TABLE ONLY nightmill.migration
+    ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY nightmill.payload_segment
+    ADD CONSTRAINT payload_segment_pkey PRIMARY KEY (batch_id, segment);
+
+ALTER TABLE ONLY nightmill.price
+    ADD CONSTRAINT price_pkey PRIMARY KEY (model, effective_from);
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_account_provider_id_key UNIQUE (account, provider_id);
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_live_disjoint EXCLUDE USING gist (int8range(batch_id, batch_id, '[]'::text) WITH &&, ordinals WITH &&) WHERE ((state <> ALL (ARRAY['COLLECTED'::text, 'ABANDONED'::text])));
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_pkey PRIMARY KEY (provider_batch_id);
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_token_key UNIQUE (token);
+
+ALTER TABLE ONLY nightmill.publication
+    ADD CONSTRAINT publication_pkey PRIMARY KEY (publish_seq);
+
+ALTER TABLE ONLY nightmill.published
+    ADD CONSTRAINT published_pkey PRIMARY KEY (view_name);
+
+ALTER TABLE ONLY nightmill.quarantine
+    ADD CONSTRAINT quarantine_pkey PRIMARY KEY (quarantine_id);
+
+ALTER TABLE ONLY nightmill.result
+    ADD CONSTRAINT result_key_revision_key UNIQUE (key, revision);
+
+ALTER TABLE ONLY nightmill.result
+    ADD CONSTRAINT result_pkey PRIMARY KEY (result_id);
+
+ALTER TABLE ONLY nightmill.shard
+    ADD CONSTRAINT shard_disjoint EXCLUDE USING gist (int8range(batch_id, batch_id, '[]'::text) WITH &&, int8range(first_ordinal, last_ordinal, '[]'::text) WITH &&);
+
+ALTER TABLE ONLY nightmill.shard
+    ADD CONSTRAINT shard_pkey PRIMARY KEY (shard_id);
+
+ALTER TABLE ONLY nightmill.state_edge
+    ADD CONSTRAINT state_edge_pkey PRIMARY KEY (entity, from_state, to_state);
+
+ALTER TABLE ONLY nightmill.transition
+    ADD CONSTRAINT transition_pkey PRIMARY KEY (transition_id);
+
+ALTER TABLE ONLY nightmill.view_definition
+    ADD CONSTRAINT view_definition_pkey PRIMARY KEY (view_name);
+
+CREATE INDEX batch_job ON nightmill.batch USING btree (job, batch_id DESC);
+
+CREATE INDEX dead_letter_key ON nightmill.dead_letter USING btree (key);
+
+CREATE INDEX gate_verdict_batch ON nightmill.gate_verdict USING btree (batch_id, gate, verdict_id DESC);
+
+CREATE INDEX provider_batch_live ON nightmill.provider_batch USING btree (job) WHERE (state <> ALL (ARRAY['COLLECTED'::text, 'ABANDONED'::text]));
+
+CREATE INDEX provider_batch_shard ON nightmill.provider_batch USING btree (shard_id);
+
+CREATE INDEX publication_view ON nightmill.publication USING btree (view_name, publish_seq DESC);
+
+CREATE UNIQUE INDEX result_effective ON nightmill.result USING btree (key) WHERE effective;
+
+CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, transition_id);
+
+CREATE TRIGGER guard_batch BEFORE INSERT OR UPDATE ON nightmill.batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_batch();
+
+CREATE TRIGGER guard_payload_segment BEFORE INSERT OR UPDATE ON nightmill.payload_segment FOR EACH ROW EXECUTE FUNCTION nightmill.guard_payload_segment();
+
+CREATE TRIGGER guard_provider_batch BEFORE INSERT OR UPDATE ON nightmill.provider_batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_provider_batch();
+
+CREATE TRIGGER guard_published BEFORE INSERT OR UPDATE ON nightmill.published FOR EACH ROW EXECUTE FUNCTION nightmill.guard_published();
+
+CREATE TRIGGER guard_settling AFTER INSERT ON nightmill.attempt REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION nightmill.guard_settling();
+
+CREATE TRIGGER guard_settling AFTER INSERT ON nightmill.outcome REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION nightmill.guard_settling();
+
+CREATE TRIGGER guard_shard BEFORE INSERT OR UPDATE ON nightmill.shard FOR EACH ROW EXECUTE FUNCTION nightmill.guard_shard();
+
+CREATE TRIGGER guard_shard_delete BEFORE DELETE ON nightmill.shard FOR EACH ROW EXECUTE FUNCTION nightmill.guard_shard_delete();
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES nightmill.contract(contract_id);
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_parent_batch_id_fkey FOREIGN KEY (parent_batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.batch
+    ADD CONSTRAINT batch_payload_batch_id_fkey FOREIGN KEY (payload_batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.gate_verdict
+    ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.payload_segment
+    ADD CONSTRAINT payload_segment_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.provider_batch
+    ADD CONSTRAINT provider_batch_shard_id_fkey FOREIGN KEY (shard_id) REFERENCES nightmill.shard(shard_id);
+
+ALTER TABLE ONLY nightmill.publication
+    ADD CONSTRAINT publication_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.published
+    ADD CONSTRAINT published_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.published
+    ADD CONSTRAINT published_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
+
+ALTER TABLE ONLY nightmill.result
+    ADD CONSTRAINT result_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES nightmill.contract(contract_id);
+
+ALTER TABLE ONLY nightmill.shard
+    ADD CONSTRAINT shard_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
+GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
+
+GRANT USAGE ON SCHEMA results TO nightmill_writer;
+GRANT USAGE ON SCHEMA results TO nightmill_reader;
+
+REVOKE ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
+
+GRANT SELECT,INSERT ON TABLE nightmill.attempt TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(state) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(state_reason) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(blocked_from) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(blocked_by) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(generation) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(note) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(source_query) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(source_parameters) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(source_snapshot) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(item_count) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(prompt_tokens) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(content_hash) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(estimate) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(counts) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.gate_verdict TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.item TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.outcome TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(state) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(state_reason) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(input_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(provider_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(adopted) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(raw_status) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(output_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(error_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(counts) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(usage) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(problems) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(uploaded_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(submitted_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(ended_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.publication TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.publication TO nightmill_reader;
+
+GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
+
+GRANT UPDATE(batch_id) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(publish_seq) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(published_at) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(gaps) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.quarantine TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.result TO nightmill_writer;
+
+GRANT UPDATE(effective) ON TABLE nightmill.result TO nightmill_writer;
+
+GRANT UPDATE(validators_hash) ON TABLE nightmill.result TO nightmill_writer;
+
+GRANT SELECT,INSERT,DELETE ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(state) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(state_reason) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(lease) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(wake_at) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;

@@ -1,0 +1,85 @@
+"""From output.py's model to typed columns."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from enum import Enum
+from typing import Any, Literal
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel
+
+from nightmill.domain.columns import PROVENANCE_COLUMNS, typed_columns
+from nightmill.domain.errors import ConfigError
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Party(BaseModel):
+    name: str
+
+
+class Everything(BaseModel):
+    text: str
+    whole: int
+    part: float
+    flag: bool
+    day: date
+    moment: datetime
+    ident: UUID
+    maybe: str | None
+    maybe_day: date | None = None
+    colour: Colour
+    maybe_colour: Colour | None
+    one_of: Literal["a", "b"]
+    always: Literal["a"]
+    number: Literal[7]
+    words: list[str]
+    numbers: list[int] | None
+    days: list[date]
+    grid: list[list[int]]
+    party: Party
+    parties: list[Party]
+    by_name: dict[str, int]
+    either: int | str
+    anything: Any
+
+
+def test_each_kind_of_field_has_its_type() -> None:
+    columns = typed_columns(Everything.model_json_schema())
+    assert {column.name: column.sql_type for column in columns} == {
+        "text": "text",
+        "whole": "bigint",
+        "part": "double precision",
+        "flag": "boolean",
+        "day": "date",
+        "moment": "timestamp with time zone",
+        "ident": "uuid",
+        "maybe": "text",
+        "maybe_day": "date",
+        "colour": "text",
+        "maybe_colour": "text",
+        "one_of": "text",
+        "always": "text",
+        "number": "bigint",
+        "words": "text[]",
+        "numbers": "bigint[]",
+        "days": "date[]",
+        "grid": "jsonb",
+        "party": "jsonb",
+        "parties": "jsonb",
+        "by_name": "jsonb",
+        "either": "jsonb",
+        "anything": "jsonb",
+    }
+    assert [column.name for column in columns] == list(Everything.model_fields)
+
+
+@pytest.mark.parametrize("name", PROVENANCE_COLUMNS)
+def test_a_field_with_the_name_of_a_provenance_column_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{name}' has the name of a provenance column"):
+        typed_columns({"properties": {name: {"type": "string"}}})

@@ -1,0 +1,149 @@
+"""A job folder as a value: checked as a whole; each version changes with what it stands for and with nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import ConfigError
+
+JOB = """description: A job.
+source:
+  conn_id: source
+  query: select * from documents
+  columns: {id: id, text: body, version: version}
+transform: {name: whole_document, version: "1"}
+provider:
+  conn_id: provider
+  model: m-1
+  parameters: {temperature: 0, max_completion_tokens: 50}
+validation:
+  citations: [{quote: evidence, source: body}]
+retry: {max_attempts: 3}
+quality: {min_completion_rate: 0.9}
+publish: {view: things}
+"""
+PROMPT = "{{ title }} {{ body }}"
+OUTPUT = """from pydantic import BaseModel
+
+class Output(BaseModel):
+    kind: str
+    evidence: str
+"""
+CHECKS = """expectations:
+  - {type: ExpectColumnValuesToNotBeNull, column: kind}
+"""
+
+
+def folder(name: str = "things", **files: str) -> JobDefinition:
+    content = {"job.yaml": JOB, "prompt.md": PROMPT, "output.py": OUTPUT, "checks.yaml": CHECKS}
+    content |= {name.replace("_", "."): text for name, text in files.items()}
+    return JobDefinition(name, {name: text.encode() for name, text in content.items()})
+
+
+def changed(file: str, old: str, new: str) -> JobDefinition:
+    content = {"job.yaml": JOB, "prompt.md": PROMPT, "output.py": OUTPUT, "checks.yaml": CHECKS}[file]
+    assert old in content
+    return folder(**{file.replace(".", "_"): content.replace(old, new)})
+
+
+def versions(one: JobDefinition) -> dict[str, str]:
+    found = {name: getattr(one.versions, name) for name in one.versions.__slots__}
+    return found | {"validators_hash": one.validators_hash}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "moved"),
+    [
+        ("prompt.md", "{{ body }}", "{{ body }}!", {"prompt_version"}),
+        ("job.yaml", "model: m-1", "model: m-2", {"model_policy_version"}),
+        ("job.yaml", "temperature: 0", "temperature: 1", {"model_policy_version"}),
+        ("job.yaml", "conn_id: provider", "conn_id: provider\n  endpoint: /v1/other", {"model_policy_version"}),
+        ("job.yaml", 'version: "1"', 'version: "2"', {"transform_version"}),
+        ("job.yaml", "name: whole_document", "name: pages", {"transform_name"}),
+        ("output.py", "kind: str", "kind: str | None", {"output_schema_version", "validators_hash"}),
+        ("output.py", "kind: str", "kind: str  # of thing", {"validators_hash"}),
+        ("job.yaml", "source: body}]", "source: body, min_score: 80}]", {"validators_hash"}),
+        ("job.yaml", "min_completion_rate: 0.9", "min_completion_rate: 0.5", set()),
+        ("job.yaml", "max_attempts: 3", "max_attempts: 5", set()),
+        ("job.yaml", "conn_id: provider", "conn_id: another", set()),
+        ("job.yaml", "conn_id: provider", "conn_id: provider\n  limits: {requests_per_file: 5}", set()),
+        ("job.yaml", "conn_id: provider", "conn_id: provider\n  poll_interval_s: 5", set()),
+        ("job.yaml", "select * from documents", "select * from documents where true", set()),
+        ("job.yaml", "description: A job.", "description: Another.", set()),
+        ("job.yaml", "publish:", "shards: {count: 3}\npublish:", set()),
+        ("checks.yaml", "column: kind", "column: evidence", set()),
+    ],
+)
+def test_a_change_moves_the_versions_that_it_concerns_and_the_folders_hash(
+    file: str, old: str, new: str, moved: set[str]
+) -> None:
+    before, after = folder(), changed(file, old, new)
+    assert {name for name, value in versions(after).items() if value != versions(before)[name]} == moved
+    assert after.folder_hash != before.folder_hash
+
+
+def test_the_order_of_parameters_changes_no_version() -> None:
+    after = changed(
+        "job.yaml", "temperature: 0, max_completion_tokens: 50", "max_completion_tokens: 50, temperature: 0"
+    )
+    assert versions(after) == versions(folder())
+
+
+def test_content_moved_between_files_changes_the_folders_hash() -> None:
+    one = JobDefinition("x", {"a": b"1", "b": b"2"})
+    assert one.folder_hash == JobDefinition("x", {"b": b"2", "a": b"1"}).folder_hash
+    assert len({one.folder_hash, JobDefinition("x", {"a": b"12", "b": b""}).folder_hash}) == 2
+
+
+def test_the_payload_is_what_prompt_and_validation_use() -> None:
+    assert folder().payload_columns == ("body", "title")
+    assert changed("job.yaml", "source: body}", "source: appendix}").payload_columns == ("appendix", "body", "title")
+
+
+def test_a_whole_folder_passes_its_check_also_without_checks() -> None:
+    folder().check()
+    without = {name: content for name, content in folder().files.items() if name != "checks.yaml"}
+    JobDefinition("things", without).check()
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("job.yaml", "model: m-1", "model: [", r"job.yaml:\d+: "),
+        ("job.yaml", "model: m-1", "modell: m-1", r"job.yaml: provider\.modell?: "),
+        ("job.yaml", "{view: things}", "{view: Things-1}", r"job.yaml: publish\.view: "),
+        ("job.yaml", "quote: evidence", "quote: proof", "no field 'proof'.*evidence, kind"),
+        ("job.yaml", "publish:", "gold: {query: select 1, fields: [sort]}\npublish:", "gold.fields: .*no field 'sort'"),
+        ("checks.yaml", "column: kind", "column: sort", "checks.yaml: ExpectColumn.*no field 'sort'"),
+        ("checks.yaml", "ExpectColumnValuesToNotBeNull", "DropTable", r"checks.yaml: expectations\.0\.type: "),
+        ("checks.yaml", "expectations:", "expectation:", "checks.yaml: expectation: Extra inputs"),
+        ("prompt.md", "{{ body }}", "{{ body", "prompt.md:1: "),
+        ("output.py", "class Output", "class Result", "no pydantic model named Output"),
+        ("output.py", "kind: str", "kind: strr", "things/output.py:4: NameError"),
+        ("output.py", "kind: str", "kind: 'strr'", "things/output.py: .*not fully defined"),
+        ("output.py", "kind: str", "kind: type(lambda: 0)", "things/output.py"),
+        ("output.py", "kind: str", "kind str", "things/output.py:4: SyntaxError"),
+        ("output.py", "kind: str", "tenant: str", "'tenant' has the name of a provenance column"),
+    ],
+)
+def test_a_broken_folder_is_refused_with_file_and_place(file: str, old: str, new: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        changed(file, old, new).check()
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["Things", "1st", "a-b", "a" * 49, "", "things\n"])
+def test_a_folder_name_that_cannot_be_part_of_a_table_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot be part of a DAG id"):
+        folder(name).check()
+
+
+def test_provenance_columns_may_be_checked() -> None:
+    changed("checks.yaml", "column: kind", "column: source_id").check()
+
+
+@pytest.mark.parametrize("content", ["", "[]", "just text"])
+def test_a_job_yaml_that_is_no_mapping_is_a_configuration_fault(content: str) -> None:
+    with pytest.raises(ConfigError, match=r"job\.yaml: "):
+        folder(job_yaml=content).check()

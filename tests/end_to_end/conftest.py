@@ -1,0 +1,71 @@
+"""One real stack for all end-to-end tests, with two jobs in a foreign directory: `notes` asks another provider under a
+key, `letters` the stack's own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.foreign_jobs import ITEMS, LETTERS, NOTES, fill_source, write_job
+from support.letters_story import Letters, tell
+from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
+
+from nightmill.local.postgres import Server
+from nightmill.local.settings import StackSettings
+from nightmill.local.stack import Stack
+
+BATCH_S = 12.0
+
+
+@pytest.fixture(scope="package")
+def site(postgres_server: Server) -> Iterator[Site]:
+    root = Path(tempfile.mkdtemp(prefix="nightmill-e2e-"))
+    postgres_server.create_login("other_reader")
+    postgres_server.create_database("other_source", owner="other_reader")
+    source = postgres_server.dsn("other_source", "other_reader")
+    fill_source(source, "notes", ITEMS)
+    fill_source(source, "letters", 20)
+    write_job(root / "jobs", "notes", "other_provider", shards=4)
+    write_job(root / "jobs", "letters", "nightmill_provider", shards=2)
+    (root / "tmp").mkdir()
+    provider = OtherProvider.start(root / "provider", BATCH_S)
+    stack = Stack(StackSettings(home=root / "home", batch_seconds=BATCH_S))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NIGHTMILL_JOBS_PATH", str(root / "jobs"))
+        patch.setenv("TMPDIR", str(root / "tmp"))
+        patch.setenv("AIRFLOW_CONN_OTHER_SOURCE", source.replace("postgresql://", "postgres://"))
+        patch.setenv(
+            "AIRFLOW_CONN_OTHER_PROVIDER",
+            json_connection(conn_type="generic", host=f"{provider.url}/v1", password=PROVIDER_KEY),
+        )
+        try:
+            running = stack.up()
+            with running.client() as client:
+                for dag_id in (NOTES, LETTERS):
+                    client.wait_for_dag(dag_id)
+                    client.unpause(dag_id)
+                yield Site(stack, running, client, provider, root / "jobs", source)
+        finally:
+            if os.environ.get("NIGHTMILL_KEEP") != "1":
+                stack.down()
+                provider.stop()
+                shutil.rmtree(root)
+                postgres_server.drop_database("other_source")
+
+
+@pytest.fixture(scope="package")
+def letters(site: Site) -> Iterator[Future[Letters]]:
+    """What came of the job `letters`, which runs beside the faults of `notes`."""
+    with site.running.client() as client, ThreadPoolExecutor(1) as pool:
+        yield pool.submit(tell, replace(site, client=client))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _started(letters: Future[Letters]) -> None:
+    """Start it before the first test."""

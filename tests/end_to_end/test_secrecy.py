@@ -1,0 +1,67 @@
+"""No document text, prompt, answer or key outside the payload store, the provider and the ledger.
+
+Runs last: it looks at what all other runs left, retries after kills and failed lines that quote a document included.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+
+import pytest
+from support.foreign_jobs import CANARY, PROMPT_CANARY
+from support.letters_story import Letters
+from support.running_site import PROVIDER_KEY, Site
+
+from nightmill.local.postgres_account import binaries
+
+SECRETS = (CANARY, PROMPT_CANARY, PROVIDER_KEY)
+
+
+@pytest.fixture(autouse=True)
+def _all_runs_are_over(letters: Future[Letters]) -> None:
+    letters.result(timeout=300)
+
+
+def found_in(text: str) -> list[str]:
+    return [secret for secret in SECRETS if secret in text]
+
+
+def files_with_secrets(root: Path) -> Iterator[tuple[Path, list[str]]]:
+    for path in root.rglob("*"):
+        if path.is_file() and (found := found_in(path.read_text(errors="replace"))):
+            yield path, found
+
+
+def test_the_canaries_went_through_the_whole_job(site: Site) -> None:
+    assert site.sql("select count(*) > 40 from results.notes where title like %s", f"%{CANARY}%") == [(True,)]
+    assert site.sql("select count(*) from nightmill.dead_letter where message like %s", f"%{CANARY}%") == [(1,)]
+
+
+def test_logs_hold_none_of_them(site: Site) -> None:
+    settings = site.stack.settings
+    logs = [path for path in (settings.airflow_home / "logs").rglob("*.log") if "run_shard" in str(path)]
+    assert len(logs) >= 6
+    assert list(files_with_secrets(settings.airflow_home)) == []
+    assert list(files_with_secrets(settings.logs)) == []
+
+
+def test_the_airflow_database_holds_none_of_them(site: Site) -> None:
+    """XCom, rendered fields, triggers, serialised DAGs, asset events, log rows: all of it."""
+    server = site.running.server
+    command = [str(binaries() / "pg_dump"), "--data-only", "--dbname", server.dsn("airflow")]
+    dump = subprocess.run(command, capture_output=True, check=True).stdout.decode(errors="replace")
+    assert "COPY public.xcom " in dump
+    assert "items" in dump and "tokens" in dump
+    assert found_in(dump) == []
+
+
+def test_temporary_files_of_finished_tasks_are_gone(site: Site) -> None:
+    """Scratch directories are left by the two workers that were killed, and by nobody else."""
+    folder = Path(os.environ["TMPDIR"])
+    scratch = [path for path in folder.glob("nightmill-*") if not path.name.startswith("nightmill-simulator-")]
+    assert len(scratch) <= 2
+    assert [path for path, _ in files_with_secrets(folder) if not any(one in path.parents for one in scratch)] == []

@@ -1,0 +1,85 @@
+"""Airflow connections as what stages need."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import pytest
+
+from nightmill.connections import AirflowConnection, from_variables
+from nightmill.domain.errors import ConfigError
+from nightmill.orchestration import connections
+
+SECRET = "s3cret/with:odd@signs %"
+QUOTED = "s3cret%2Fwith%3Aodd%40signs%20%25"
+Lookup = Callable[[str], AirflowConnection]
+
+
+def by_async(conn_id: str) -> AirflowConnection:
+    return asyncio.run(connections.lookup_async(conn_id))
+
+
+@pytest.fixture(params=[connections.lookup, by_async, from_variables], ids=["task", "triggerer", "command line"])
+def lookup(request: pytest.FixtureRequest) -> Lookup:
+    """All three ways must read the same definition alike."""
+    return request.param  # type: ignore[no-any-return]
+
+
+def test_json_gives_every_field(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {
+        "conn_type": "postgres", "host": "db.example", "port": 6543, "schema": "ledger", "login": "writer",
+        "password": SECRET, "extra": {"sslmode": "require"},
+    }  # fmt: skip
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", json.dumps(fields))
+    url = lookup("nightmill_db").database_url()
+    assert url == f"postgresql://writer:{QUOTED}@db.example:6543/ledger?sslmode=require"
+
+
+def test_a_uri_gives_every_field(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", f"postgres://writer:{QUOTED}@db.example/ledger?sslmode=require")
+    found = lookup("nightmill_db")
+    assert found.password == SECRET
+    assert found.database_url() == f"postgresql://writer:{QUOTED}@db.example:5432/ledger?sslmode=require"
+
+
+def test_a_provider_is_a_base_url_and_a_key_with_project_and_organization(
+    lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"conn_type": "generic", "host": "https://llm.example/v1", "password": "sk-key"}
+    monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields | {"extra": {"project": "p1", "organization": "o1"}}))
+    account = lookup("llm").provider_account(timeout_s=30)
+    assert (account.base_url, account.api_key) == ("https://llm.example/v1", "sk-key")
+    assert (account.project, account.organization, account.timeout_s) == ("p1", "o1", 30)
+
+
+def test_an_extra_that_is_a_json_string_is_read_too(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"conn_type": "aws", "login": "id", "password": SECRET, "extra": json.dumps({"region_name": "eu-west-1"})}
+    monkeypatch.setenv("AIRFLOW_CONN_STORE", json.dumps(fields))
+    assert lookup("store").file_system_options()["client_kwargs"] == {"region_name": "eu-west-1"}
+
+
+def test_an_undefined_connection_is_named_with_its_variable(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AIRFLOW_CONN_NOWHERE", raising=False)
+    with pytest.raises(ConfigError, match="AIRFLOW_CONN_NOWHERE"):
+        lookup("nowhere")
+
+
+def test_no_representation_shows_a_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    for conn_id in ("NIGHTMILL_DB", "LLM"):
+        fields = {"conn_type": "x", "host": "http://127.0.0.1:1/v1", "login": "writer", "password": "hush-hush"}
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id}", json.dumps(fields))
+    environment = connections.environment()
+    account = environment.connections.provider("llm", 30)
+    assert account.api_key == "hush-hush"
+    assert "hush-hush" in environment.ledger_dsn
+    for shown in (environment, connections.lookup("llm"), account, environment.connections, environment.payloads):
+        assert "hush-hush" not in repr(shown)
+        assert "hush-hush" not in str(shown)
+
+
+def test_the_database_url_names_the_database_that_the_connection_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = AirflowConnection("x", "host", None, "my db", "me", "pw")
+    assert urlsplit(connection.database_url()).path == "/my%20db"

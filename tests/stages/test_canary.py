@@ -1,0 +1,73 @@
+"""No text of a document outside the payload store, the provider and the result tables."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import one_shard, set_faults
+
+from nightmill.domain.errors import NightmillError
+from nightmill.simulator.server import RunningSimulator
+from nightmill.stages import reconcile
+
+CANARY = "CANARYBIRD"
+WATCHED = (
+    "batch", "contract", "shard", "provider_batch", "attempt", "outcome", "item", "transition", "gate_verdict",
+    "quarantine", "payload_segment", "publication", "published", "dead_letter",
+)  # fmt: skip
+
+
+def test_no_document_text_reaches_logs_exceptions_or_the_ledgers_working_tables(
+    pipeline: Pipeline,
+    start_simulator: Callable[..., RunningSimulator],
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Answers quote the document; of the failing ones each fails in a way of its own."""
+    caplog.set_level(logging.DEBUG)
+    pipeline.sql("update documents set body = %s || body", f"{CANARY} ")
+    pipeline.sql("update documents set body = '' where id = 'doc-20'")
+    gold = [{"match": f"Text number {n}.", "answer": {"title": f"{CANARY} Text", "pages": n}} for n in range(9, 20)]
+    bad = [f"{CANARY} is not JSON", {"title": CANARY, "pages": CANARY}, {"title": CANARY, CANARY: 1, "pages": 1}]
+    gold += [{"match": f"Text number {n}.", "answer": answer} for n, answer in enumerate(bad, 1)]
+    gold += [{"match": "Text number 4.", "answer": {"title": f"{CANARY} invented this quotation", "pages": 1}}]
+    gold += [{"match": "Text number 5.", "answer": None, "refusal": f"{CANARY}: no"}]
+    gold += [{"match": "Text number 6.", "answer": CANARY, "finish_reason": "length"}]
+    path = tmp_path / "gold.jsonl"
+    path.write_text("\n".join(map(json.dumps, gold)))
+    pipeline.simulator = start_simulator(gold_path=path)
+    pipeline.edit("job.yaml", "model: echo-1", "model: gold-1")
+    pipeline.edit("job.yaml", "publish:", "validation: {citations: [{quote: title, source: body}]}\npublish:")
+    batch, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, line_error=[{"match": "-8$", "times": None}])
+    pipeline.drive([shard])
+    failures = []
+    with contextlib.suppress(NightmillError):
+        try:
+            reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+        except NightmillError as fault:
+            failures.append(str(fault))
+            raise
+    assert len(failures) == 1
+
+    assert pipeline.sql("select count(*) from nightmill.dead_letter where message <> ''")[0][0] >= 8
+    for table in WATCHED:
+        held = pipeline.sql(f"select count(*) from nightmill.{table} as t where t::text like %s", f"%{CANARY}%")
+        assert held == [(0,)], table
+    assert CANARY not in caplog.text
+    assert CANARY not in failures[0]
+    # The search finds what it looks for where it may stand.
+    assert pipeline.sql("select count(*) > 0 from nightmill.result as t where t::text like %s", f"%{CANARY}%") == [
+        (True,)
+    ]
+    assert _logged(caplog) > 3
+
+
+def _logged(caplog: pytest.LogCaptureFixture) -> int:
+    return len([record for record in caplog.records if record.name.startswith("nightmill.")])

@@ -1,0 +1,208 @@
+"""What clearing or marking a task does, row by row of the design's table, at the level of the stages.
+
+Clearing a task runs its stage again (run_shard with fresh=True, freeze with first_try=False); marking one as success
+or failed leaves its stage out.
+"""
+
+from __future__ import annotations
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import (
+    batch_of,
+    cancel,
+    counts,
+    paid_once,
+    provider_batches,
+    publish_unchecked,
+    reconciled,
+    run_unchecked,
+    set_faults,
+)
+
+from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.states import BatchState
+from nightmill.stages import check_staging, judge, plan, preflight, publish, reconcile, report
+from nightmill.stages.run_shard import Finished, Waiting
+from nightmill.storage.batches import Batch
+
+SHOWN = "select distinct batch_id from results.notes"
+
+
+@pytest.fixture
+def waiting(pipeline: Pipeline) -> tuple[Batch, list[int]]:
+    """A batch whose two shards wait for their provider batches, which the provider holds back."""
+    set_faults(pipeline.simulator, hold=True)
+    batch = pipeline.freeze()
+    shards = pipeline.plan(batch)
+    for shard in shards:
+        assert isinstance(pipeline.wake(shard, fresh=True), Waiting)
+    return batch, shards
+
+
+def finish(pipeline: Pipeline, batch: Batch, shards: list[int]) -> None:
+    set_faults(pipeline.simulator)
+    pipeline.drive(shards)
+    publish_unchecked(pipeline, batch)
+    assert pipeline.sql("select count(*) from results.notes") == [(20,)]
+    paid_once(pipeline, 20)
+
+
+def test_clear_freeze_snapshot_returns_the_runs_existing_manifest_in_mid_run(
+    pipeline: Pipeline, waiting: tuple[Batch, list[int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    again = pipeline.freeze(first_try=False)
+    assert again.batch_id == waiting[0].batch_id
+    assert "a new snapshot needs a new run" in caplog.text
+    finish(pipeline, *waiting)
+
+
+def test_clear_plan_shards_keeps_the_plan_once_anything_was_submitted_and_clear_preflight_prices_again(
+    pipeline: Pipeline, waiting: tuple[Batch, list[int]]
+) -> None:
+    batch, shards = waiting
+    plan.run(pipeline.env, batch.batch_id)
+    labels = preflight.run(pipeline.env, pipeline.live, batch.batch_id)
+    assert [label.shard_id for label in labels] == shards
+    finish(pipeline, batch, shards)
+
+
+def test_clear_preflight_before_anything_was_sent_prices_by_what_is_configured_now(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    shards = pipeline.plan(batch)
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  expected_turnaround_s: 7")
+    labels = preflight.run(pipeline.env, pipeline.live, batch.batch_id)
+    assert [label.shard_id for label in labels] == shards
+    estimate = batch_of(pipeline, batch.batch_id).estimate
+    assert estimate is not None
+    assert estimate["expected_seconds"] == 7
+
+
+def test_clear_run_shard_re_attaches_and_works_only_on_that_shards_unsettled_items(
+    pipeline: Pipeline, waiting: tuple[Batch, list[int]]
+) -> None:
+    batch, shards = waiting
+    for _ in range(3):
+        assert isinstance(pipeline.wake(shards[0], fresh=True), Waiting)
+    assert len(provider_batches(pipeline)) == 2
+    set_faults(pipeline.simulator)
+    pipeline.drive([shards[0]])
+    settled = counts(pipeline, batch)["accepted"]
+    assert isinstance(pipeline.wake(shards[0], fresh=True), Finished)
+    assert counts(pipeline, batch)["accepted"] == settled
+    finish(pipeline, batch, shards)
+    assert len(provider_batches(pipeline)) == 2
+
+
+def test_clear_reconcile_check_staging_compare_and_approve_computes_and_asks_again(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    for _ in range(2):
+        reconciled(pipeline, batch)
+    rows = pipeline.sql("select gate, count(*) from nightmill.gate_verdict group by gate order by gate")
+    assert rows == [("approve", 2), ("check_staging", 2), ("compare", 2), ("completion", 2)]
+    publish.run(pipeline.env, batch.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
+
+
+def test_clear_publish_does_nothing_while_the_view_shows_the_batch_and_is_refused_after_a_newer_one(
+    pipeline: Pipeline,
+) -> None:
+    first = run_unchecked(pipeline).batch
+    publish.run(pipeline.env, first.batch_id, "tester")
+    assert pipeline.sql("select count(*) from nightmill.publication") == [(1,)]
+    second = run_unchecked(pipeline, "run-2").batch
+    with pytest.raises(Terminal, match="A newer batch was published or this one was rolled back"):
+        publish.run(pipeline.env, first.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == [(second.batch_id,)]
+
+
+@pytest.mark.parametrize("end", ["PUBLISHED", "CANCELLED"])
+def test_clear_anything_on_a_batch_that_ended_shows_the_recorded_result_and_ends(pipeline: Pipeline, end: str) -> None:
+    batch = pipeline.freeze()
+    shards = pipeline.plan(batch)
+    if end == "PUBLISHED":
+        pipeline.drive(shards)
+        publish_unchecked(pipeline, batch)
+    else:
+        cancel(pipeline, batch.batch_id)
+    before = pipeline.sql("select count(*) from nightmill.transition"), pipeline.simulator.books()
+
+    assert pipeline.freeze(first_try=False).state == end
+    assert plan.run(pipeline.env, batch.batch_id).state == end
+    assert preflight.run(pipeline.env, pipeline.live, batch.batch_id) == []
+    for shard in shards:
+        finished = pipeline.wake(shard, fresh=True)
+        assert isinstance(finished, Finished)
+        assert end in finished.line
+    assert reconcile.run(pipeline.env, pipeline.live, batch.batch_id).state == end
+    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is False
+    assert judge.run(pipeline.env, "compare", batch.batch_id) == end
+    assert judge.run(pipeline.env, "approve", batch.batch_id) == end
+    shown = publish.run(pipeline.env, batch.batch_id, "tester")
+    assert (shown is not None) == (end == "PUBLISHED")
+    assert report.run(pipeline.env, batch.batch_id).batch.state == end
+
+    after = pipeline.sql("select count(*) from nightmill.transition"), pipeline.simulator.books()
+    assert before == after
+
+
+def test_mark_a_task_failed_stops_that_task_only_and_clearing_it_goes_on(
+    pipeline: Pipeline, waiting: tuple[Batch, list[int]]
+) -> None:
+    """The failed task's shard is not woken any more; nothing is cancelled at the provider."""
+    batch, shards = waiting
+    set_faults(pipeline.simulator)
+    pipeline.drive([shards[1]])
+    assert {one["status"] for one in pipeline.simulator.books(summary=True)["batches"]} <= {
+        "completed",
+        "finalizing",
+        "in_progress",
+    }
+    finish(pipeline, batch, [shards[0]])
+    assert len(provider_batches(pipeline)) == 2
+
+
+def test_mark_run_shard_success_leaves_its_items_unsettled_and_reconcile_names_it(
+    pipeline: Pipeline, waiting: tuple[Batch, list[int]]
+) -> None:
+    batch, shards = waiting
+    set_faults(pipeline.simulator)
+    pipeline.drive([shards[1]])
+    unsettled = counts(pipeline, batch)["unsettled"]
+    with pytest.raises(Terminal, match=rf"{unsettled} items are not settled; open shards: {shards[0]}\."):
+        reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    finish(pipeline, batch, [shards[0]])
+
+
+@pytest.mark.parametrize("marked", ["check_staging", "compare", "approve"])
+def test_mark_a_gate_success_opens_nothing(pipeline: Pipeline, marked: str) -> None:
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconciled(pipeline, batch)
+    pipeline.sql("delete from nightmill.gate_verdict where gate = %s", marked)
+    with pytest.raises(Blocked, match=rf"no recorded pass of {marked} in generation 1.*marking it as success opens"):
+        publish.run(pipeline.env, batch.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == []
+    assert batch_of(pipeline, batch.batch_id).state is BatchState.VALIDATING
+
+
+def test_mark_publish_success_publishes_nothing_and_report_fails_and_says_so(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconciled(pipeline, batch)
+    with pytest.raises(Terminal, match=r"is VALIDATING: nothing was published\. Remedy: Clear publish"):
+        report.run(pipeline.env, batch.batch_id)
+    assert pipeline.sql(SHOWN) == []
+
+
+def test_a_pass_of_an_older_generation_opens_nothing(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconciled(pipeline, batch)
+    pipeline.sql("update nightmill.batch set generation = generation + 1")
+    with pytest.raises(
+        Blocked, match="no recorded pass of completion, check_staging, compare, approve in generation 2"
+    ):
+        publish.run(pipeline.env, batch.batch_id, "tester")

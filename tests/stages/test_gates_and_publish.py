@@ -1,0 +1,149 @@
+"""reconcile, the gates, publish and report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked, set_faults
+
+from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.states import BatchState
+from nightmill.stages import check_staging, judge, publish, reconcile, report
+
+SHOWN = "select distinct batch_id from results.notes"
+
+
+def test_unsettled_items_fail_reconcile_with_their_shards_named(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    first, second = pipeline.plan(batch)
+    pipeline.drive([first])
+    with pytest.raises(Terminal, match=rf"open shards: {second}\.") as caught:
+        reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    assert "Clear run_shard of these shards" in caught.value.remedy
+    assert batch_of(pipeline, batch.batch_id).state is BatchState.RUNNING
+
+
+def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pipeline: Pipeline) -> None:
+    first = run_unchecked(pipeline)
+    pipeline.edit("prompt.md", "Summarise", "Describe")
+    set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
+    with pytest.raises(Terminal, match=r"rate 0.9500 is below .* 1.0000; gaps by code: .'dead_lettered/input/bad': 1"):
+        run_unchecked(pipeline, "run-2")
+    [(batch_id,)] = pipeline.sql("select max(batch_id) from nightmill.batch")
+    failed = batch_of(pipeline, batch_id)
+    assert (failed.state, failed.counts) == (BatchState.PARTIAL_FAILED, {"accepted": 19, "dead_lettered": 1})
+    assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
+    # Later tasks, cleared one by one, open nothing.
+    assert reconcile.run(pipeline.env, pipeline.live, batch_id).state is BatchState.PARTIAL_FAILED
+    assert publish.run(pipeline.env, batch_id, "tester") is None
+    with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Trigger a new run"):
+        report.run(pipeline.env, batch_id)
+    assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
+
+
+def test_the_completion_limit_is_read_live_and_recorded_with_its_verdict(pipeline: Pipeline) -> None:
+    set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.95}\npublish:")
+    made = publish_unchecked(pipeline, batch)
+    assert made.shown is not None
+    assert (made.batch.state, made.shown.gaps) == (BatchState.PUBLISHED, 1)
+    [(passed, details)] = pipeline.sql("select passed, details from nightmill.gate_verdict where gate = 'completion'")
+    assert passed
+    assert (details["completion_rate"], details["min_completion_rate"]) == (0.95, 0.95)
+
+
+def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_go_on(pipeline: Pipeline) -> None:
+    pipeline.write(
+        "checks.yaml", "expectations:\n- {type: ExpectColumnValuesToBeInSet, column: title, value_set: [CANARYSET]}\n"
+    )
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(Blocked, match=r"1 checks failed: expect_column_values_to_be_in_set on title \(20 unexpected\)"):
+        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+    blocked = batch_of(pipeline, batch.batch_id)
+    assert (blocked.state, blocked.blocked_by) == (BatchState.BLOCKED, "check_staging")
+    [(details,)] = pipeline.sql("select details::text from nightmill.gate_verdict where gate = 'check_staging'")
+    assert "Text number" not in details
+    assert "CANARYSET" not in details
+    # Marked as success: compare and approve run, and publishing is refused with the way out.
+    judge.run(pipeline.env, "compare", batch.batch_id)
+    judge.run(pipeline.env, "approve", batch.batch_id)
+    with pytest.raises(Blocked, match=r"BLOCKED by check_staging.*Remedy: Clear check_staging"):
+        publish.run(pipeline.env, batch.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == []
+
+    pipeline.write("checks.yaml", "expectations:\n- {type: ExpectColumnValuesToNotBeNull, column: title}\n")
+    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is True
+    publish.run(pipeline.env, batch.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
+
+
+def test_publish_without_a_recorded_verdict_of_each_gate_is_refused(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    with pytest.raises(Terminal, match=r"was not reconciled\. Remedy: Clear reconcile"):
+        publish.run(pipeline.env, batch.batch_id, "tester")
+    reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(Blocked, match="no recorded pass of check_staging, compare, approve in generation 1"):
+        publish.run(pipeline.env, batch.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == []
+    with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Clear publish"):
+        report.run(pipeline.env, batch.batch_id)
+    publish_unchecked(pipeline, batch)
+    assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
+
+
+def test_a_batch_of_an_older_interval_does_not_replace_a_newer_one(pipeline: Pipeline) -> None:
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
+    newer = run_unchecked(pipeline, "run-2", data_interval_start=days[1], data_interval_end=days[2])
+    older = pipeline.freeze("run-1", data_interval_start=days[0], data_interval_end=days[1])
+    pipeline.drive(pipeline.plan(older))
+    reconciled(pipeline, older)
+    with pytest.raises(Terminal, match=rf"shows batch {newer.batch.batch_id}, which is newer"):
+        publish.run(pipeline.env, older.batch_id, "tester")
+    assert pipeline.sql(SHOWN) == [(newer.batch.batch_id,)]
+    assert batch_of(pipeline, older.batch_id).state is BatchState.VALIDATING
+
+
+def test_the_receipt_adds_up_with_the_providers_books_and_accuracy_with_the_known_answers(pipeline: Pipeline) -> None:
+    pipeline.sql("delete from nightmill.price")
+    pipeline.sql(
+        "insert into nightmill.price (model, effective_from, input_per_million, cached_input_per_million, "
+        "output_per_million, batch_discount) values ('echo-1', '2020-01-01', 2000, 1000, 8000, 0.25)"
+    )
+    pipeline.sql(
+        "create table known as select id as source_id, 'Summarise this document. Text' as title, 0 as pages "
+        "from documents where id <= 'doc-10'"
+    )
+    pipeline.sql("update known set pages = 1 where source_id = 'doc-03'")
+    pipeline.sql("update known set pages = null where source_id = 'doc-04'")
+    pipeline.edit("job.yaml", "publish:", "gold: {query: 'select * from known', fields: [pages, title]}\npublish:")
+    set_faults(pipeline.simulator, line_error=[{"match": "-2$", "times": 1}])
+    made = run_unchecked(pipeline)
+
+    usage = pipeline.simulator.books(summary=True)["usage"]
+    assert made.receipt is not None
+    # The failed request has no usage of its own; it is counted with its exact prompt tokens and said to be estimated.
+    assert (made.spent.requests, made.spent.estimated) == (21, 1)
+    [(failed,)] = pipeline.sql("select tokens from nightmill.item where ordinal = 2")
+    assert made.spent.prompt == usage["prompt_tokens"] + failed
+    assert made.spent.completion == usage["completion_tokens"]
+    listed = Decimal(made.spent.prompt * 2000 + made.spent.completion * 8000) / 1_000_000
+    assert (made.receipt.list_price, made.receipt.paid) == (listed, listed * Decimal("0.75"))
+    assert made.receipt.saved_by_batch == listed - made.receipt.paid
+    assert [(one.field, one.known, one.right) for one in made.accuracy] == [("pages", 9, 8), ("title", 10, 0)]
+    text = report.render(made)
+    assert "provider calls: 21" in text
+    assert "field accuracy of pages: 88.9% (8 of 9 with a known answer)" in text
+
+    second = run_unchecked(pipeline, "run-2")
+    assert second.receipt is not None
+    answered = Decimal(usage["prompt_tokens"] * 2000 + usage["completion_tokens"] * 8000) / 1_000_000
+    assert (second.receipt.paid, second.receipt.saved_by_reuse) == (0, answered * Decimal("0.75"))
+    assert "provider calls: 0" in report.render(second)

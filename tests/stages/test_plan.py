@@ -1,0 +1,192 @@
+"""plan_shards: what is reused, what is asked again, what is not sent a second time."""
+
+from __future__ import annotations
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import (
+    counts,
+    paid_once,
+    provider_batches,
+    run_unchecked,
+    set_faults,
+)
+
+from nightmill.stages import plan
+from nightmill.storage import shards
+
+STRICT_TITLE = """
+    @field_validator("title")
+    @classmethod
+    def check(cls, value: str) -> str:
+        if {rule}:
+            raise ValueError("no")
+        return value
+"""
+
+
+def add_validator(pipeline: Pipeline, rule: str) -> None:
+    """A new rule in output.py that leaves the schema as it is."""
+    pipeline.edit("output.py", "ConfigDict\n", "ConfigDict, field_validator\n")
+    pipeline.edit("output.py", "pages: int\n", "pages: int\n" + STRICT_TITLE.format(rule=rule))
+
+
+def test_only_the_changed_document_is_asked_again(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set body = 'Changed.', version = '2' where id = 'doc-05'")
+    assert run_unchecked(pipeline, "run-2").counts == {"accepted": 1, "reused": 19}
+    paid_once(pipeline, 21)
+
+
+def test_each_change_of_the_contract_is_executed_anew_and_going_back_is_reused(pipeline: Pipeline) -> None:
+    changes = {
+        "prompt": ("prompt.md", "Summarise", "Describe"),
+        "model": ("job.yaml", "model: echo-1", "model: echo-2"),
+        "parameters": ("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 60"),
+        "transform version": ("job.yaml", "provider:", "transform: {version: '2'}\nprovider:"),
+        "schema": ("output.py", "    pages: int", "    pages: int\n    words: int"),
+    }
+    pipeline.sql("delete from documents where id > 'doc-04'")
+    run_unchecked(pipeline)
+    for what, (file, old, new) in changes.items():
+        pipeline.edit(file, old, new)
+        pipeline.apply()
+        assert run_unchecked(pipeline, what).counts == {"accepted": 4}, what
+    assert pipeline.simulator.books(summary=True)["executed"] == 24
+    pipeline.edit("job.yaml", "model: echo-2", "model: echo-3")
+    pipeline.edit("job.yaml", "model: echo-3", "model: echo-2")
+    assert run_unchecked(pipeline, "back").counts == {"reused": 4}
+
+
+def test_stored_answers_that_pass_changed_rules_are_reused_without_a_call(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    add_validator(pipeline, "not value")
+    report = run_unchecked(pipeline, "run-2")
+    assert report.counts == {"reused": 20}
+    assert pipeline.sql("select distinct validators_hash from nightmill.result") == [(pipeline.live.validators_hash,)]
+    paid_once(pipeline, 20)
+
+
+def test_stored_answers_that_fail_changed_rules_are_asked_again_as_a_new_revision(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
+    run_unchecked(pipeline)
+    # The model answers the same again, so what is asked again ends as a dead letter and the old answer is not shown.
+    add_validator(pipeline, "'number 7.' in value")
+    report = run_unchecked(pipeline, "run-2")
+    assert report.counts == {"reused": 19, "dead_lettered": 1}
+    assert report.gaps == [("dead_lettered/output/schema", 1)]
+    assert pipeline.sql("select * from results.notes where source_id = 'doc-07'") == []
+
+
+def test_an_answer_asked_again_under_changed_rules_becomes_the_effective_revision(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    pipeline.sql(
+        "update nightmill.result set answer = jsonb_build_object('title', 'OLD', 'pages', 0) where source_id = 'doc-07'"
+    )
+    add_validator(pipeline, "value == 'OLD'")
+    report = run_unchecked(pipeline, "run-2")
+    assert report.counts == {"reused": 19, "accepted": 1}
+    revisions = pipeline.sql(
+        "select revision, effective, answer ->> 'title' like 'Summarise%' from nightmill.result "
+        "where source_id = 'doc-07' order by revision"
+    )
+    assert revisions == [(1, False, False), (2, True, True)]
+    assert pipeline.simulator.books(summary=True)["executed"] == 21
+
+
+def test_a_new_citation_rule_is_held_against_stored_answers_and_their_documents(pipeline: Pipeline) -> None:
+    pipeline.write("prompt.md", "<!-- system -->\nRepeat.\n<!-- user -->\n{{ body }}\n")
+    run_unchecked(pipeline)
+    pipeline.sql(
+        "update nightmill.result set answer = jsonb_build_object('title', 'An invented quotation.', 'pages', 0) "
+        "where source_id = 'doc-19'"
+    )
+    pipeline.edit("job.yaml", "publish:", "validation: {citations: [{quote: title, source: body}]}\npublish:")
+    report = run_unchecked(pipeline, "run-2")
+    assert report.counts == {"reused": 19, "accepted": 1}
+    [(citations,)] = pipeline.sql("select citations from nightmill.result where source_id = 'doc-19' and effective")
+    assert citations[0]["start"] == 0
+
+
+def test_reprocess_sends_everything_again_as_new_revisions(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    report = run_unchecked(pipeline, "run-2", params={"reprocess": True})
+    assert report.counts == {"accepted": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 40
+    assert pipeline.sql("select revision, effective, count(*) from nightmill.result group by 1, 2 order by 1") == [
+        (1, False, 20),
+        (2, True, 20),
+    ]
+    shown = pipeline.sql("select distinct revision from results.notes join nightmill.result using (result_id)")
+    assert shown == [(2,)]
+
+
+def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set tenant = 'newcomer' where id = 'doc-05'")
+    report = run_unchecked(pipeline, "run-2")
+    assert report.counts == {"accepted": 1, "reused": 19}
+
+
+@pytest.mark.parametrize(
+    ("fault", "gap", "sent_again"),
+    [
+        ({"status": 400, "code": "invalid_value", "times": None}, "dead_lettered/input/invalid_value", False),
+        ({"status": 400, "code": "content_filter", "times": None}, "dead_lettered/policy/content_filter", False),
+        ({"status": 500, "code": "server_error", "times": None}, "dead_lettered/transient/server_error", True),
+    ],
+    ids=["input", "policy", "transient"],
+)
+def test_what_gave_up_for_good_is_not_sent_again_and_what_was_transient_is(
+    pipeline: Pipeline, fault: dict[str, object], gap: str, sent_again: bool
+) -> None:
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    set_faults(pipeline.simulator, line_error=[{"match": "-4$", **fault}])
+    first = run_unchecked(pipeline)
+    assert first.gaps == [(gap, 1)]
+    set_faults(pipeline.simulator)
+    second = run_unchecked(pipeline, "run-2")
+    if sent_again:
+        assert second.counts == {"accepted": 1, "reused": 19}
+        paid_once(pipeline, 20)
+    else:
+        assert second.counts == {"dead_lettered": 1, "reused": 19}
+        assert second.gaps == [(gap, 1)]
+        assert second.spent.requests == 0
+        paid_once(pipeline, 19)
+        third = run_unchecked(pipeline, "run-3", params={"reprocess": True})
+        assert third.counts == {"accepted": 20}
+
+
+def test_an_exhausted_output_failure_is_not_sent_again_under_the_same_contract(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    add_validator(pipeline, "'number 7.' in value")
+    assert run_unchecked(pipeline).gaps == [("dead_lettered/output/schema", 1)]
+    executed = pipeline.simulator.books(summary=True)["executed"]
+    assert executed == 19 + 3
+    report = run_unchecked(pipeline, "run-2")
+    assert report.gaps == [("dead_lettered/output/schema", 1)]
+    assert pipeline.simulator.books(summary=True)["executed"] == executed
+
+
+def test_planning_again_before_anything_was_sent_makes_a_new_plan(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    first = pipeline.plan(batch)
+    second = pipeline.plan(batch)
+    assert len(first) == len(second) == 2
+    assert not set(first) & set(second)
+
+
+def test_planning_again_after_something_was_sent_keeps_the_plan(pipeline: Pipeline) -> None:
+    set_faults(pipeline.simulator, hold=True)
+    batch = pipeline.freeze()
+    first = pipeline.plan(batch)
+    pipeline.wake(first[0])
+    assert provider_batches(pipeline)
+    plan.run(pipeline.env, batch.batch_id)
+    with pipeline.env.ledger() as conn:
+        assert [shard.shard_id for shard in shards.labels(conn, batch.batch_id)] == first
+    set_faults(pipeline.simulator)
+    pipeline.drive(first)
+    assert counts(pipeline, batch) == {"accepted": 20}
+    paid_once(pipeline, 20)

@@ -1,0 +1,90 @@
+"""preflight: the estimate, and the dry run that ends with it."""
+
+from __future__ import annotations
+
+import logging
+from decimal import Decimal
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import batch_of, run_unchecked
+
+from nightmill.domain.states import BatchState
+from nightmill.stages import check_staging, judge, preflight, publish, reconcile, report
+
+PRICE = """delete from nightmill.price;
+insert into nightmill.price (model, effective_from, input_per_million, cached_input_per_million,
+    output_per_million, batch_discount) values ('echo-1', '2020-01-01', 2, 1, 8, 0.5)"""
+
+
+def test_a_dry_run_ends_estimated_and_every_later_stage_ends_quietly(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline.sql(PRICE)
+    caplog.set_level(logging.INFO)
+    batch = pipeline.freeze(dry_run=True)
+    assert pipeline.plan(batch) == []
+    estimated = batch_of(pipeline, batch.batch_id)
+    assert estimated.state is BatchState.ESTIMATED
+
+    assert reconcile.run(pipeline.env, pipeline.live, batch.batch_id).state is BatchState.ESTIMATED
+    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is False
+    assert judge.run(pipeline.env, "compare", batch.batch_id) == "ESTIMATED"
+    assert judge.run(pipeline.env, "approve", batch.batch_id) == "ESTIMATED"
+    assert publish.run(pipeline.env, batch.batch_id, "tester") is None
+    made = report.run(pipeline.env, batch.batch_id)
+
+    assert (made.batch.state, made.spent.requests, made.shown) == (BatchState.ESTIMATED, 0, None)
+    assert pipeline.simulator.books(summary=True)["batches"] == []
+    assert pipeline.sql("select * from nightmill.gate_verdict") == []
+    assert preflight.run(pipeline.env, pipeline.live, batch.batch_id) == []
+
+
+def test_the_estimate_is_the_plan_in_items_tokens_money_and_waves(pipeline: Pipeline) -> None:
+    pipeline.sql(PRICE)
+    pipeline.sql("update documents set body = '' where id = 'doc-20'")
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  expected_turnaround_s: 100")
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {enqueued_prompt_tokens: 400}")
+    batch = pipeline.freeze()
+    pipeline.plan(batch)
+    [(tokens,)] = pipeline.sql("select sum(tokens)::int from nightmill.item where skip_reason is null")
+    estimate = batch_of(pipeline, batch.batch_id).estimate
+    assert estimate is not None
+    listed = (Decimal(tokens) * 2 + Decimal(19 * 50) * 8) / 1_000_000
+    waves = -(-tokens // 400)
+    assert waves > 1
+    assert {
+        **estimate,
+        "list_price": Decimal(estimate["list_price"]),
+        "batch_price": Decimal(estimate["batch_price"]),
+    } == {
+        "planned": 20,
+        "settled": 1,
+        "to_send": 19,
+        "shards": 2,
+        "prompt_tokens": tokens,
+        "reserved_output_tokens": 19 * 50,
+        "list_price": listed,
+        "batch_price": listed / 2,
+        "waves": waves,
+        "expected_seconds": waves * 100.0,
+    }
+
+
+def test_a_model_without_a_price_is_estimated_without_money(pipeline: Pipeline) -> None:
+    pipeline.sql("delete from nightmill.price")
+    batch = pipeline.freeze()
+    pipeline.plan(batch)
+    estimate = batch_of(pipeline, batch.batch_id).estimate
+    assert estimate is not None
+    assert (estimate["list_price"], estimate["batch_price"], estimate["waves"]) == (None, None, 1)
+
+
+def test_a_plan_of_nothing_but_reuse_maps_over_no_shard_and_still_publishes(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    batch = pipeline.freeze("run-2")
+    assert pipeline.plan(batch) == []
+    estimate = batch_of(pipeline, batch.batch_id).estimate
+    assert estimate is not None
+    assert (estimate["settled"], estimate["to_send"], estimate["waves"]) == (20, 0, 0)
+    assert batch_of(pipeline, batch.batch_id).state is BatchState.QUEUED

@@ -1,0 +1,165 @@
+"""The payload store on a local directory and on an S3 server: what was frozen comes back, or a fault says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+import zstandard
+from support.ledger import Ledger
+from upath import UPath
+
+from nightmill.domain.errors import Terminal, Transient
+from nightmill.local.ports import find_free
+from nightmill.storage import payloads
+from nightmill.storage.batches import Batch
+from nightmill.storage.payloads import PayloadStore, SegmentWriter
+
+LINE = 1_000_000  # five lines fill a segment
+KEYS = {"key": "test", "secret": "test"}
+
+
+@pytest.fixture(scope="module")
+def s3_endpoint() -> Iterator[str]:
+    moto = pytest.importorskip("moto.server")
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=find_free(), verbose=False)
+    server.start()
+    try:
+        import boto3
+
+        address = f"http://127.0.0.1:{server._port}"
+        client = boto3.client(
+            "s3", endpoint_url=address, aws_access_key_id="test", aws_secret_access_key="test", region_name="us-east-1"
+        )
+        client.create_bucket(Bucket="nightmill")
+        yield address
+    finally:
+        server.stop()
+
+
+@pytest.fixture(params=["file", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> PayloadStore:
+    if request.param == "file":
+        return PayloadStore(f"file://{tmp_path}/objects")
+    endpoint = request.getfixturevalue("s3_endpoint")
+    # A test's prefix of its own: the server lives for the whole module.
+    return PayloadStore(f"s3://nightmill/{os.urandom(4).hex()}", KEYS | {"endpoint_url": endpoint})
+
+
+def freeze(ledger: Ledger, store: PayloadStore, lines: int) -> tuple[Batch, SegmentWriter]:
+    """A batch in CREATED whose payload is `lines` values {"n": ordinal, ...}, five to a segment."""
+    batch = ledger.created()
+    writer = SegmentWriter(store, f"notes/batch-{batch.batch_id}")
+    for number in range(lines):
+        writer.add(orjson.dumps({"n": number, "text": "ü\u2028" + "x" * (LINE - 20)}))
+    writer.flush()
+    with ledger.writer() as conn:
+        payloads.record(conn, batch.batch_id, writer.segments)
+    return batch, writer
+
+
+def read(ledger: Ledger, store: PayloadStore, batch: Batch, first: int, last: int) -> list[int]:
+    with ledger.writer() as conn:
+        found = list(payloads.read_range(conn, store, batch.batch_id, first, last))
+    assert all(values["n"] == ordinal and values["text"].startswith("ü\u2028x") for ordinal, values in found)
+    return [ordinal for ordinal, _ in found]
+
+
+def test_segments_hold_the_items_in_order_and_any_stretch_can_be_read(ledger: Ledger, store: PayloadStore) -> None:
+    batch, writer = freeze(ledger, store, 12)
+    bounds = [(segment.first_ordinal, segment.last_ordinal) for segment in writer.segments]
+    assert bounds == [(0, 4), (5, 9), (10, 11)]
+    assert all(segment.object_bytes < LINE for segment in writer.segments)  # compressed
+    for first, last in ((0, 11), (0, 0), (4, 5), (5, 9), (11, 11), (3, 10)):
+        assert read(ledger, store, batch, first, last) == list(range(first, last + 1))
+    assert read(ledger, store, batch, 12, 20) == []
+
+
+def test_a_tampered_object_is_never_read(ledger: Ledger, store: PayloadStore) -> None:
+    batch, writer = freeze(ledger, store, 6)
+    path = writer.segments[1].object_path
+    good = store.read(path)
+    forged = zstandard.compress(orjson.dumps({"n": 5, "text": "ü\u2028xforged"}) + b"\n")
+    for content in (forged, good[: len(good) // 2], b"", b"not zstd", good[:-9] + bytes([good[-9] ^ 1]) + good[-8:]):
+        store.write(path, content)
+        assert read(ledger, store, batch, 0, 4) == [0, 1, 2, 3, 4]  # the other segment is whole
+        with pytest.raises(Terminal, match=f"{path} does not match its checksum"):
+            read(ledger, store, batch, 0, 5)
+    store.write(path, good)
+    assert read(ledger, store, batch, 5, 5) == [5]
+
+
+def test_an_object_that_is_gone_is_named(ledger: Ledger, store: PayloadStore) -> None:
+    batch, writer = freeze(ledger, store, 1)
+    ledger.sql("update nightmill.payload_segment set object_path = 'notes/nowhere.jsonl.zst'")
+    with pytest.raises(Terminal, match=r"notes/nowhere.jsonl.zst is gone"):
+        read(ledger, store, batch, 0, 0)
+    assert store.read(writer.segments[0].object_path)
+
+
+def test_a_kept_file_comes_back_byte_by_byte(store: PayloadStore, tmp_path: Path) -> None:
+    content = os.urandom(200_000) + b"\n\xe2\x80\xa8\n" * 500_000  # larger than one part of an upload
+    (tmp_path / "raw").write_bytes(content)
+    store.keep_file("notes/batch-1/evidence/t-output.jsonl.zst", tmp_path / "raw")
+    packed = store.read("notes/batch-1/evidence/t-output.jsonl.zst")
+    assert len(packed) < len(content) / 2
+    assert zstandard.ZstdDecompressor().decompressobj().decompress(packed) == content
+
+
+def test_a_freeze_that_starts_anew_overwrites_nothing(ledger: Ledger, store: PayloadStore) -> None:
+    first = SegmentWriter(store, "notes/batch-1")
+    second = SegmentWriter(store, "notes/batch-1")
+    for writer, line in ((first, b'{"n": 1}'), (second, b'{"n": 2}')):
+        writer.add(line)
+        writer.flush()
+    assert first.segments[0].object_path != second.segments[0].object_path
+    assert zstandard.decompress(store.read(first.segments[0].object_path)) == b'{"n": 1}\n'
+
+
+def test_a_childs_items_are_read_from_the_batch_that_froze_them(ledger: Ledger, store: PayloadStore) -> None:
+    parent, _ = freeze(ledger, store, 7)
+    child = ledger.created()
+    ledger.sql("update nightmill.batch set payload_batch_id = %s where batch_id = %s", parent.batch_id, child.batch_id)
+    assert read(ledger, store, child, 3, 6) == [3, 4, 5, 6]
+
+
+def test_an_empty_batch_has_no_objects(ledger: Ledger, store: PayloadStore) -> None:
+    batch, writer = freeze(ledger, store, 0)
+    assert writer.segments == []
+    assert read(ledger, store, batch, 0, 100) == []
+
+
+@pytest.mark.parametrize("action", ["read", "write", "keep_file"])
+def test_a_store_that_cannot_be_reached_is_a_fault_that_passes_and_shows_no_key(action: str, tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(b"x")
+    store = PayloadStore(
+        "s3://nightmill/x",
+        {
+            "key": "test",
+            "secret": "very-secret",
+            "endpoint_url": f"http://127.0.0.1:{find_free()}",
+            "config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 1},
+        },
+    )
+    actions: dict[str, Callable[[], object]] = {
+        "read": lambda: store.read("a"),
+        "write": lambda: store.write("a", b"x"),
+        "keep_file": lambda: store.keep_file("a", tmp_path / "raw"),
+    }
+    with pytest.raises(Transient, match="object store cannot be") as caught:
+        actions[action]()
+    assert "very-secret" not in str(caught.value)
+
+
+def test_a_directory_that_cannot_be_written_is_a_fault_that_passes(tmp_path: Path) -> None:
+    (tmp_path / "objects").write_text("a file stands where the directory should be")
+    with pytest.raises(Transient, match="cannot be written"):
+        PayloadStore(f"file://{tmp_path}/objects").write("a/b", b"x")
+
+
+def test_objects_lie_where_they_are_said_to_lie(tmp_path: Path) -> None:
+    PayloadStore(f"file://{tmp_path}/objects").write("a/b", b"x")
+    assert UPath(f"file://{tmp_path}/objects/a/b").read_bytes() == b"x"

@@ -1,0 +1,141 @@
+"""Hot queries keep their indexes, and other batches' partitions stay untouched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.ledger import Ledger, apply, definition
+
+from nightmill.storage import provider_batches, reuse, sql
+from nightmill.storage.ledger import Connection
+
+BATCHES = 3
+ITEMS = 2_000
+
+Node = dict[str, Any]
+
+
+@pytest.fixture
+def filled(ledger: Ledger) -> Ledger:
+    """Three batches over the same keys with statistics; the newest one is published, and the first one's results are
+    stored."""
+    made = [ledger.validating(ITEMS) for _ in range(BATCHES)]
+    ledger.store_results(made[0])
+    ledger.publish(made[-1])
+    ledger.sql("analyze")
+    return ledger
+
+
+def plan(conn: Connection, query: Any, values: Any = None) -> list[Node]:
+    """All nodes of the executed plan."""
+    text = query.as_string(conn) if hasattr(query, "as_string") else query
+    row = conn.execute("explain (analyze, format json) " + text, values).fetchone()
+    assert row is not None
+    tree = row[0] if isinstance(row[0], list) else json.loads(row[0])
+    return list(_nodes(tree[0]["Plan"]))
+
+
+def _nodes(node: Node) -> Iterator[Node]:
+    yield node
+    for child in node.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def touched(nodes: list[Node], parent: str) -> set[str]:
+    """The partitions of a table that the execution read from."""
+    return {
+        node["Relation Name"]
+        for node in nodes
+        if node.get("Relation Name", "").startswith(f"{parent}_") and node["Actual Loops"] > 0
+    }
+
+
+def test_a_point_read_of_the_view_uses_the_index_of_the_shown_partition_only(filled: Ledger) -> None:
+    with filled.reader() as conn:
+        for prepared in (False, True):
+            conn.execute(f"set plan_cache_mode = {'force_generic_plan' if prepared else 'auto'}")
+            nodes = plan(conn, "select * from results.notes where source_id = 'doc-77'")
+            assert touched(nodes, "rows_notes") == {f"rows_notes_{BATCHES}"}
+            scans = [node for node in nodes if node.get("Relation Name") == f"rows_notes_{BATCHES}"]
+            assert {node["Node Type"] for node in scans} <= {"Index Scan", "Bitmap Heap Scan"}
+            assert nodes[0]["Actual Rows"] == 1
+
+
+def test_a_scan_of_the_view_reads_no_other_batchs_partition(filled: Ledger) -> None:
+    with filled.reader() as conn:
+        nodes = plan(conn, "select avg(pages) from results.notes")
+        assert touched(nodes, "rows_notes") == {f"rows_notes_{BATCHES}"}
+
+
+def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_flight(filled: Ledger) -> None:
+    batch, (shard,) = filled.running(ITEMS)
+    _, holder = filled.taken(batch, shard)
+    filled.intent(holder, range(10))
+    filled.sql("analyze")
+    values = {
+        "batch_id": batch.batch_id,
+        "job": filled.job.name,
+        "ordinals": provider_batches.multirange(range(ITEMS)),
+    }
+    with filled.writer() as conn:
+        nodes = plan(conn, sql.text("keys_in_flight"), values)
+        assert touched(nodes, "item") == set()
+        assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, values["ordinals"]) == set()
+
+
+def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled: Ledger) -> None:
+    mine, _ = filled.running(ITEMS)
+    other, (shard,) = filled.running(ITEMS)
+    _, holder = filled.taken(other, shard)
+    filled.intent(holder, range(100, 120))
+    filled.sql("analyze")
+    ordinals = provider_batches.multirange(range(110, ITEMS))
+    with filled.writer() as conn:
+        nodes = plan(
+            conn,
+            sql.text("keys_in_flight"),
+            {"batch_id": mine.batch_id, "job": filled.job.name, "ordinals": ordinals},
+        )
+        assert touched(nodes, "item") <= {f"item_{mine.batch_id}", f"item_{other.batch_id}"}
+        found = provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals)
+    assert found == set(range(110, 120))
+
+
+def test_keys_of_another_job_or_of_an_ended_batch_are_not_in_flight(filled: Ledger) -> None:
+    mine, _ = filled.running(10)
+    other, (shard,) = filled.running(10)
+    _, holder = filled.taken(other, shard)
+    one = filled.ended(holder, filled.intent(holder, range(10)))
+    ordinals = provider_batches.multirange(range(10))
+    with filled.writer() as conn:
+        assert provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals) == set(range(10))
+        assert provider_batches.carried_elsewhere(conn, mine.batch_id, "another_job", ordinals) == set()
+        assert provider_batches.carried_elsewhere(conn, other.batch_id, filled.job.name, ordinals) == set()
+    assert one.live
+
+
+def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled: Ledger) -> None:
+    batch = filled.frozen(ITEMS)
+    filled.sql("analyze")
+    values = {"batch_id": batch.batch_id, "first": 0, "last": ITEMS - 1, "validators_hash": filled.job.validators_hash}
+    with filled.writer() as conn:
+        reuse.prepare(conn)
+        nodes = plan(conn, sql.text("reusable_find"), values)
+        assert touched(nodes, "item") == {f"item_{batch.batch_id}"}
+        assert touched(nodes, "outcome") <= {f"outcome_{batch.batch_id}"}
+        assert reuse.find(conn, batch.batch_id, 0, ITEMS - 1, filled.job.validators_hash) == ITEMS
+
+
+def test_the_longest_view_name_still_gives_each_batch_its_own_partition(ledger: Ledger) -> None:
+    name = "v" * 48
+    job = definition("long_name", name)
+    apply(ledger.admin_dsn, job)
+    ledger.sql("alter sequence nightmill.batch_batch_id_seq restart with 123456789")
+    ledger.job = job
+    first, second = ledger.validating(3), ledger.validating(4)
+    for batch, rows in ((first, 3), (second, 4)):
+        ledger.publish(batch)
+        assert ledger.sql(f"select count(*) from results.{name}") == [(rows,)]

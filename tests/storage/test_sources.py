@@ -1,0 +1,198 @@
+"""Reading source rows: one read-only snapshot, in order, streamed; every fault says what to do and quotes no value."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from support.figures import note
+
+from nightmill.domain.errors import SourceError, Transient
+from nightmill.domain.job import Source
+from nightmill.local.postgres import Server
+from nightmill.storage.sources import SourceRow, SourceSnapshot
+
+SECRET = "the canary sings"
+COLUMNS = {"id": "id", "version": "version", "text": "body", "tenant": "tenant", "domain": "kind"}
+
+
+@pytest.fixture
+def dsn(make_database: Callable[..., str]) -> str:
+    made = make_database()
+    with psycopg.connect(made) as conn:
+        conn.execute("create table documents (id text, version text, tenant text, kind text, body text, at date)")
+        conn.execute("create sequence writes")
+        rows = [
+            ("b", "1", "umbrella", "letter", "text b", "2026-01-02"),
+            ("a", "1", "umbrella", "letter", "text a", "2026-01-01"),
+            ("Z", "1", "acme", "report", "text Z", "2026-01-03"),
+            ("ä", "1", "acme", "letter", "text ä", "2026-01-04"),
+            ("c", "1", None, None, SECRET, "2026-01-05"),
+        ]
+        with conn.cursor() as cursor:
+            cursor.executemany("insert into documents values (%s, %s, %s, %s, %s, %s)", rows)
+    return made
+
+
+def source(query: str = "select * from documents", columns: dict[str, Any] | None = None, **values: Any) -> Source:
+    return Source.model_validate({"conn_id": "src", "query": query, "columns": columns or COLUMNS} | values)
+
+
+def read(
+    dsn: str, source: Source, parameters: dict[str, Any] | None = None, limit: int | None = None,
+    payload: tuple[str, ...] = ("body",),
+) -> list[SourceRow]:  # fmt: skip
+    with SourceSnapshot(dsn, source, payload) as snapshot:
+        return list(snapshot.rows(parameters or {}, limit))
+
+
+def fault(dsn: str, source: Source, parameters: dict[str, Any] | None = None) -> str:
+    with pytest.raises(SourceError) as caught:
+        read(dsn, source, parameters)
+    assert SECRET not in str(caught.value)
+    assert SECRET not in str(caught.value.__cause__)
+    return str(caught.value)
+
+
+def test_rows_come_by_tenant_domain_and_id_in_byte_order_whatever_the_query_says(dsn: str) -> None:
+    rows = read(dsn, source("select * from documents order by body desc"))
+    assert [(row.tenant, row.domain, row.source_id) for row in rows] == [
+        ("acme", "letter", "ä"),
+        ("acme", "report", "Z"),
+        ("umbrella", "letter", "a"),
+        ("umbrella", "letter", "b"),
+        ("", "", "c"),
+    ]
+    assert [row.source_id for row in read(dsn, source(columns={"id": "id", "text": "body"}))] == list("Zabcä")
+
+
+def test_the_limit_takes_the_first_rows_of_that_order(dsn: str) -> None:
+    assert [row.source_id for row in read(dsn, source(), limit=2)] == ["ä", "Z"]
+
+
+def test_only_the_columns_of_the_contract_are_kept(dsn: str) -> None:
+    assert read(dsn, source(), limit=1, payload=("at", "body"))[0].values.keys() == {"at", "body"}
+
+
+def test_a_tenant_called_zero_is_a_tenant(dsn: str) -> None:
+    (row,) = read(dsn, source("select 'x' as id, '1' as version, 0 as tenant, 7 as kind, 't' as body"))
+    assert (row.tenant, row.domain) == ("0", "7")
+
+
+def test_a_query_may_end_with_a_comment_or_a_semicolon(dsn: str) -> None:
+    assert len(read(dsn, source("select * from documents -- all of them"))) == 5
+    assert len(read(dsn, source("select * from documents;\n"))) == 5
+
+
+def test_values_are_bound_and_never_pasted(dsn: str) -> None:
+    query = "select * from documents where at >= %(data_interval_start)s and body <> %(data_interval_end)s"
+    rows = read(dsn, source(query), {"data_interval_start": "2026-01-04", "data_interval_end": "'; drop table x; --"})
+    assert {row.source_id for row in rows} == {"ä", "c"}
+
+
+def test_the_snapshot_does_not_move_while_rows_are_read(dsn: str) -> None:
+    with SourceSnapshot(dsn, source(), ("body",)) as snapshot:
+        with psycopg.connect(dsn) as other:
+            other.execute("delete from documents where id <> 'a'")
+            other.execute("update documents set body = 'changed'")
+        rows = list(snapshot.rows({}, None))
+        assert len(rows) == 5
+        assert "changed" not in {row.values["body"] for row in rows}
+        assert snapshot.name.count(":") == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select *, nextval('writes') from documents", "ReadOnlySqlTransaction"),
+        ("with d as (delete from documents returning *) select * from d", "FeatureNotSupported"),
+        ("select 1; drop table documents", "syntax error"),
+    ],
+)
+def test_a_query_that_writes_is_refused(dsn: str, query: str, said: str) -> None:
+    assert said in fault(dsn, source(query))
+    with psycopg.connect(dsn) as conn:
+        assert conn.execute("select count(*), (select is_called from writes) from documents").fetchone() == (5, False)
+
+
+def test_a_missing_column_is_named_with_those_that_there_are(dsn: str) -> None:
+    said = fault(dsn, source("select id, version, body from documents"))
+    assert "no column 'kind', 'tenant'" in said
+    assert "it returns body, id, version" in said
+
+
+def test_a_missing_parameter_is_named_with_the_remedy(dsn: str) -> None:
+    said = fault(dsn, source("select * from documents where at >= %(data_interval_start)s"))
+    assert "data_interval_start" in said
+    assert "Fill in the data interval" in said
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("select * from nowhere", 'relation "nowhere" does not exist'),
+        ("select * from documents where body like '5%'", "written %%"),
+        ("select *, body::int from documents", "InvalidTextRepresentation, SQLSTATE 22P02"),
+        ("select *, 1 / (length(body) - length(body)) from documents", "DivisionByZero"),
+    ],
+)
+def test_a_fault_of_the_query_says_where_to_look_without_quoting_a_document(dsn: str, query: str, said: str) -> None:
+    assert said in fault(dsn, source(query))
+
+
+@pytest.mark.parametrize("column", ["id", "version"])
+def test_a_row_without_an_id_or_a_declared_version_is_refused(dsn: str, column: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        conn.execute(f"update documents set {column} = null where id = 'c'")
+    assert f"a row whose '{column}' is null" in fault(dsn, source())
+
+
+def test_a_query_that_runs_too_long_is_ended(dsn: str) -> None:
+    said = fault(dsn, source("select *, pg_sleep(30)::text from documents", statement_timeout_s=1))
+    assert "longer than 1 s" in said
+
+
+def test_a_source_that_is_not_there_is_a_fault_that_passes(dsn: str, postgres_server: Server) -> None:
+    with pytest.raises(Transient, match="'src' cannot be reached"):
+        SourceSnapshot(dsn.replace(f":{postgres_server.port}/", ":1/"), source(), ("body",))
+
+
+def test_a_source_that_ends_the_connection_is_a_fault_that_passes(dsn: str) -> None:
+    with SourceSnapshot(dsn, source("select d.* from documents d, generate_series(1, 5000)"), ("body",)) as snapshot:
+        rows = snapshot.rows({}, None)
+        next(rows)
+        with psycopg.connect(dsn, autocommit=True) as other:
+            other.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%freeze'"
+            )
+        with pytest.raises(Transient, match="ended the connection"):
+            list(rows)
+
+
+def test_memory_does_not_grow_with_the_rows(dsn: str) -> None:
+    """A hundred thousand documents of 1 kB: 100 MB in all."""
+    query = (
+        "select n as id, '1' as version, '' as tenant, '' as kind, repeat(md5(n::text), 32) as body "
+        "from generate_series(1, 100000) as n"
+    )
+    with SourceSnapshot(dsn, source(query), ("body",)) as snapshot:
+        gc.collect()
+        before = most = _resident_bytes()
+        count = 0
+        for _row in snapshot.rows({}, None):
+            count += 1
+            if count % 1_000 == 0:
+                most = max(most, _resident_bytes())
+    note(f"reading 100,000 rows of 1 kB took {(most - before) / 1e6:.1f} MB")
+    assert count == 100_000
+    assert most - before < 25e6
+
+
+def _resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,103 @@
+"""A worker process that stops at a named point of a stage, to be killed there."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.stages.run_shard import collect
+from nightmill.storage import items
+from support.pipeline import Pipeline
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    pipeline = Pipeline(
+        admin_dsn=settings["admin_dsn"],
+        writer_dsn=settings["writer_dsn"],
+        simulator=None,  # type: ignore[arg-type]
+        folder=Path(settings["folder"]),
+        store=Path(settings["store"]),
+        base_url=settings["base_url"],
+    )
+    POINTS[settings["point"]]()
+    if settings["action"] == "freeze":
+        pipeline.freeze(settings["argument"])
+    else:
+        for _ in range(200):
+            pipeline.wake(settings["argument"])
+            time.sleep(0.05)
+
+
+def reached(*_: Any, **__: Any) -> NoReturn:
+    """Say so and wait for the end."""
+    sys.stdout.write("reached\n")
+    sys.stdout.flush()
+    time.sleep(600)
+    raise SystemExit("nobody killed this worker")
+
+
+def between_intent_and_upload() -> None:
+    OpenAIBatch.upload = reached  # type: ignore[method-assign]
+
+
+def between_upload_and_create() -> None:
+    OpenAIBatch.submit = reached  # type: ignore[method-assign]
+
+
+def between_create_and_record() -> None:
+    real = OpenAIBatch.submit
+
+    def submit(*arguments: Any) -> NoReturn:
+        real(*arguments)
+        reached()
+
+    OpenAIBatch.submit = submit  # type: ignore[method-assign]
+
+
+def in_mid_ingest() -> None:
+    """After the first chunk of results was committed."""
+    real = collect._settle
+    collect.CHUNK = 3  # type: ignore[misc]
+
+    def settle(*arguments: Any) -> NoReturn:
+        real(*arguments)
+        reached()
+
+    collect._settle = settle  # type: ignore[assignment]
+
+
+def in_mid_copy() -> None:
+    """After some rows of the manifest went to the server."""
+    real = items.copy_in
+
+    def copy_in(conn: Any, table: Any, batch_id: int, rows: Any) -> int:
+        def some() -> Any:
+            for number, row in enumerate(rows):
+                if number == 7:
+                    reached()
+                yield row
+
+        return real(conn, table, batch_id, some())
+
+    items.copy_in = copy_in
+
+
+POINTS: dict[str, Callable[[], None]] = {
+    function.__name__: function
+    for function in (
+        between_intent_and_upload,
+        between_upload_and_create,
+        between_create_and_record,
+        in_mid_ingest,
+        in_mid_copy,
+    )
+}
+
+if __name__ == "__main__":
+    main()
