@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 
 import httpx
@@ -105,25 +105,8 @@ def list_calls(pipeline: Pipeline) -> int:
     return int(pipeline.simulator.books(summary=True)["calls"].get("GET /v1/batches", 0))
 
 
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def main() -> None:
-        await body()
-
-    asyncio.run(main())
-
-
-def test_a_trigger_is_stored_as_ids_only_and_comes_back_equal() -> None:
-    from airflow.serialization.serialized_objects import BaseSerialization
-
-    path, kwargs = ShardTrigger(7, "provider", "openai", 30).serialize()
-    assert path == "nightmill.orchestration.trigger.ShardTrigger"
-    assert kwargs == {"shard_id": 7, "provider_conn_id": "provider", "adapter": "openai", "poll_interval_s": 30}
-    stored = BaseSerialization.deserialize(json.loads(json.dumps(BaseSerialization.serialize(kwargs))))
-    assert ShardTrigger(**stored).serialize() == (path, kwargs)
-
-
-def test_the_first_event_comes_late_enough_for_the_scheduler() -> None:
-    assert trigger.FIRST_EVENT_S >= 10
+def run(body: Callable[[], Coroutine[None, None, None]]) -> None:
+    asyncio.run(body())
 
 
 def test_fifty_waiting_shards_cost_one_list_call_per_interval_and_one_database_connection(

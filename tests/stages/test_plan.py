@@ -190,3 +190,27 @@ def test_planning_again_after_something_was_sent_keeps_the_plan(pipeline: Pipeli
     pipeline.drive(first)
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)
+
+
+def test_a_dead_letter_of_other_rules_is_sent_again(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    refuses_seven = (
+        "pages: int\n\n    def model_post_init(self, _):\n"
+        "        if 'number 7.' in self.title:\n            raise ValueError('no')\n"
+    )
+    pipeline.edit("output.py", "pages: int\n", refuses_seven)
+    assert run_unchecked(pipeline).counts == {"accepted": 19, "dead_lettered": 1}
+
+    pipeline.edit("output.py", "'number 7.'", "'nothing'")
+
+    assert run_unchecked(pipeline, "run-2").counts == {"accepted": 1, "reused": 19}
+
+
+def test_a_larger_context_window_sends_what_was_too_long(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.1}\npublish:")
+    pipeline.edit("job.yaml", "  model: echo-1", "  model: echo-1\n  context_window_tokens: 100")
+    assert run_unchecked(pipeline).counts["dead_lettered"] > 0
+
+    pipeline.edit("job.yaml", "context_window_tokens: 100", "context_window_tokens: 100000")
+
+    assert run_unchecked(pipeline, "run-2").counts.get("dead_lettered", 0) == 0

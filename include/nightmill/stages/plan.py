@@ -41,7 +41,7 @@ def run(env: Environment, batch_id: int) -> Batch:
             return batch
         pinned = contracts.load(conn, batch.contract_id)
         reused = 0 if batch.params.get("reprocess") else _reuse(env, conn, batch, pinned)
-        skipped, given_up = _settle_unsendable(conn, batch)
+        skipped, given_up = _settle_unsendable(conn, batch, pinned.validators_hash)
         conn.commit()
         planned = _cut(conn, batch, pinned)
         conn.commit()
@@ -93,10 +93,10 @@ def _skip_to(payload: Iterator[tuple[int, dict[str, object]]], ordinal: int) -> 
     return next(values for at, values in payload if at == ordinal)
 
 
-def _settle_unsendable(conn: Connection, batch: Batch) -> tuple[int, int]:
+def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> tuple[int, int]:
     fence.enter(conn, batch.holder)
     skipped = reuse.settle_skipped(conn, batch.batch_id)
-    given_up = 0 if batch.params.get("reprocess") else reuse.settle_given_up(conn, batch.batch_id)
+    given_up = 0 if batch.params.get("reprocess") else reuse.settle_given_up(conn, batch.batch_id, validators_hash)
     return skipped, given_up
 
 

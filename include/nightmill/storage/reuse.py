@@ -63,7 +63,8 @@ def settle_skipped(conn: Connection, batch_id: int) -> int:
         return conn.execute(sql.text("skipped_settle"), {"batch_id": batch_id}).rowcount
 
 
-def settle_given_up(conn: Connection, batch_id: int) -> int:
-    """Copy the dead letter of keys that gave up for good under the same contract; returns how many."""
+def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> int:
+    """Copy the dead letter of keys that gave up for good under the same contract and rules; returns how many."""
     with refusals():
-        return conn.execute(sql.text("given_up_settle"), {"batch_id": batch_id}).rowcount
+        values = {"batch_id": batch_id, "validators_hash": validators_hash}
+        return conn.execute(sql.text("given_up_settle"), values).rowcount

@@ -103,23 +103,18 @@ def prepare(conn: Connection) -> None:
 def arrive(conn: Connection, batch: ProviderBatch, arrivals: Iterable[Arrival], settling: Settling) -> Settled:
     """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters for those that
     cannot or may not be tried again."""
-    count = 0
+    count = failed = 0
     with conn.cursor() as cursor, cursor.copy(sql.text("arrived_copy")) as copy:
         copy.set_types(_ARRIVED_TYPES)
         for arrival in arrivals:
             copy.write_row(_row(arrival))
             count += 1
-    return _settle_arrived(conn, batch, settling, count)
+            failed += arrival.failure is not None
+    conn.execute("analyze pg_temp.arrived (ordinal, class)")  # else the planner takes it for empty and loops
+    return _settle_arrived(conn, batch, settling, count, failed)
 
 
-def arrive_lost(conn: Connection, batch: ProviderBatch, failure: Failure, settling: Settling) -> Settled:
-    """Settle the items that a collected provider batch returned no line for."""
-    values = {**_scope(batch), "class": str(failure.kind), "code": failure.code, "message": failure.message}
-    count = conn.execute(sql.text("arrived_lost"), values).rowcount
-    return _settle_arrived(conn, batch, settling, count)
-
-
-def _settle_arrived(conn: Connection, batch: ProviderBatch, settling: Settling, count: int) -> Settled:
+def _settle_arrived(conn: Connection, batch: ProviderBatch, settling: Settling, count: int, failed: int) -> Settled:
     values = {
         **_scope(batch),
         "job": settling.job,
@@ -129,12 +124,14 @@ def _settle_arrived(conn: Connection, batch: ProviderBatch, settling: Settling, 
         "max_attempts": settling.max_attempts,
         "reprocess": settling.reprocess,
     }
+    accepted = dead = 0
     with refusals():
         conn.execute(sql.text("attempts_record"), values)
-        conn.execute(sql.text("results_supersede"), values)
-        conn.execute(sql.text("results_store"), values)
-        accepted = conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
-        dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount
+        if failed < count:
+            conn.execute(sql.text("results_supersede"), values)
+            accepted = conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
+        if failed:
+            dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount
         conn.execute("truncate pg_temp.arrived")
     return Settled(accepted, dead, count - accepted - dead)
 
@@ -152,8 +149,8 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
     return (
         arrival.ordinal,
         str(failure.kind) if failure else None,
-        failure.code if failure else None,
-        failure.message.replace("\0", "\ufffd") if failure else None,
+        _clean(failure.code) if failure else None,
+        _clean(failure.message) if failure else None,
         failure.retryable if failure else False,
         orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
         list(arrival.notes),
@@ -161,9 +158,16 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         arrival.prompt_tokens,
         arrival.completion_tokens,
         arrival.cached_tokens,
-        arrival.model,
-        arrival.finish_reason,
+        _clean(arrival.model),
+        _clean(arrival.finish_reason),
     )
+
+
+def _clean(text: str | None) -> str | None:
+    """What a provider wrote, without what Postgres text cannot hold: NUL and lone surrogates become U+FFFD."""
+    if text is None or text.isascii() and "\0" not in text:
+        return text
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def attempted(conn: Connection, batch: ProviderBatch) -> set[int]:

@@ -14,7 +14,7 @@ from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, Settled
 
-CHUNK = 1_000  # lines settled per transaction: well under a second, so that a cancel never waits long
+CHUNK = 2_000  # lines settled per transaction: well under a second, so that a cancel never waits long
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
@@ -29,7 +29,7 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
     for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id)):
         if file_id is not None:
             total += _file(context, one, reader, _download(context, one, kind, file_id), failures)
-    total += _lost(context, one)
+    total += _lost(context, one, reader)
     collected = provider_batches.move(
         context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
     )
@@ -91,11 +91,12 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
         raise
 
 
-def _lost(context: ShardContext, one: ProviderBatch) -> Settled:
-    fence.enter(context.conn, context.holder)
-    settled = settlement.arrive_lost(context.conn, one, lost_line(), context.settling)
-    context.conn.commit()
-    return settled
+def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Settled:
+    total = Settled(0, 0, 0)
+    missing = reader.missing()
+    for first in range(0, len(missing), CHUNK):
+        total += _settle(context, one, [Arrival(ordinal, lost_line()) for ordinal in missing[first : first + CHUNK]])
+    return total
 
 
 def _drop_input_file(context: ShardContext, one: ProviderBatch) -> None:

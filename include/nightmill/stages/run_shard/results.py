@@ -42,6 +42,10 @@ class ResultReader:
         """What was passed over, for the log line; empty when nothing was."""
         return "".join(f", {count} {what}" for what, count in sorted(self._odd.items()))
 
+    def missing(self) -> list[int]:
+        """Items that no line answered, once all files were read."""
+        return sorted(self._known - self._seen)
+
     def arrivals(self, path: Path) -> Iterator[Arrival]:
         """One arrival per item that this file answers for the first time."""
         lines: Iterable[bytes] = self._in_item_order(path) if self._checker.needs_payload else split_lines(path)

@@ -38,6 +38,7 @@ begin
     if parent = 'item' then
         execute format('create unique index on nightmill.%I (source_id)', child);
         execute format('create index on nightmill.%I (key)', child);
+        execute format('analyze nightmill.%I', child);
     elsif parent like 'rows\_%' then
         execute format('create index on nightmill.%I (source_id)', child);
     end if;

@@ -3,7 +3,10 @@ with given_up as (
         earlier.attempts, earlier.provider_batch_id
     from nightmill.item
     join nightmill.dead_letter as earlier on earlier.key = item.key and earlier.batch_id <> %(batch_id)s
-        and earlier.class in ('input', 'output', 'policy')
+        and earlier.class in ('input', 'output', 'policy') and earlier.code <> 'over_context'
+    join nightmill.batch as earlier_batch on earlier_batch.batch_id = earlier.batch_id
+    join nightmill.contract on contract.contract_id = earlier_batch.contract_id
+        and contract.validators_hash = %(validators_hash)s
     left join nightmill.outcome on outcome.batch_id = %(batch_id)s and outcome.ordinal = item.ordinal
     where item.batch_id = %(batch_id)s and outcome.ordinal is null
     order by item.ordinal, earlier.dead_letter_id desc
