@@ -6,6 +6,8 @@ their own servers. Stages open what they need and close it.
 
 from __future__ import annotations
 
+import fcntl
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ from nightmill.providers.registry import open_provider
 from nightmill.storage import ledger
 from nightmill.storage.payloads import PayloadStore
 from nightmill.validators.schema import strict_schema
+
+_SCRATCH = "nightmill-scratch-"
 
 
 class Connections(Protocol):
@@ -81,6 +85,23 @@ class Environment:
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A directory for request and result files that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="nightmill-") as path:
+    """A directory for request and result files that is gone afterwards.
+
+    They hold document text, so what killed workers left behind is removed first: a living one holds the lock on its
+    own.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_SCRATCH}*"):
+        _remove_abandoned(left)
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH) as path, Path(path, "new").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        Path(path, "new").rename(Path(path, "lock"))  # seen by others only once it is held
         yield Path(path)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return  # in use, just being made, gone already, or another user's

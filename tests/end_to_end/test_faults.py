@@ -5,7 +5,6 @@ The tests follow one another on one stack: each goes on from what the one before
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import psutil
@@ -115,8 +114,8 @@ def test_clearing_a_waiting_shard_attaches_to_the_same_provider_batch(site: Site
 
 def test_marking_a_shard_failed_cancels_nothing_and_clearing_it_goes_on(site: Site) -> None:
     site.client.set_task_state(NOTES, RUN, "run_shard", "failed", 2)
-    site.wait_state(NOTES, RUN, "run_shard[2]", "failed")
-    time.sleep(3)
+    # The scheduler passes the failure on task by task; a clear in the middle of that leaves the later ones behind.
+    site.wait_state(NOTES, RUN, "report", "upstream_failed")
     assert {batch["status"] for batch in bills(site)["batches"]} == {"in_progress"}
     site.client.clear(NOTES, RUN, [("run_shard", 2)], downstream=True)
     site.wait_state(NOTES, RUN, "run_shard[2]", "deferred")
@@ -173,11 +172,11 @@ def test_each_wake_up_says_in_one_line_what_it_saw_and_did(site: Site) -> None:
 @pytest.mark.parametrize("task", ["freeze_snapshot", "plan_shards", "publish"])
 def test_clearing_a_finished_task_shows_what_is_recorded_and_ends_green(site: Site, task: str) -> None:
     before = site.batch(RUN), site.buckets(RUN), bills(site)["calls"]
-    publications = site.sql("select count(*) from nightmill.publication")
+    publications = site.sql("select count(*) from nightmill.publication where view_name = 'notes'")
     tries = {one["task_id"]: one["try_number"] for one in site.instances(NOTES, RUN)}
     site.client.clear(NOTES, RUN, [task])
     site.wait_run(NOTES, RUN, "queued", "running")
     site.wait_run(NOTES, RUN, "success")
     assert {one["task_id"]: one["try_number"] for one in site.instances(NOTES, RUN)}[task] == tries[task] + 1
     assert (site.batch(RUN), site.buckets(RUN), bills(site)["calls"]) == before
-    assert site.sql("select count(*) from nightmill.publication") == publications
+    assert site.sql("select count(*) from nightmill.publication where view_name = 'notes'") == publications

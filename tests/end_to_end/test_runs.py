@@ -39,8 +39,8 @@ def test_a_shard_marked_success_is_named_by_reconcile_and_nothing_goes_on(told: 
 def test_a_failed_check_blocks_the_batch_and_says_which(told: Letters) -> None:
     moment = told.moments["a check failed"]
     assert (moment.batch["state"], moment.batch["blocked_by"]) == ("BLOCKED", "check_staging")
-    assert "expect_table_row_count_to_be_between" in moment.log
-    assert "expect_table_row_count_to_be_between" in moment.batch["state_reason"]
+    assert "ExpectTableRowCountToBeBetween" in moment.log
+    assert "ExpectTableRowCountToBeBetween" in moment.batch["state_reason"]
 
 
 def test_check_staging_marked_success_opens_nothing_for_publish(told: Letters) -> None:

@@ -27,11 +27,15 @@ def test_foreign_directories_are_searched_after_the_projects_own(
         make(tmp_path / root, name)
     monkeypatch.setenv("NIGHTMILL_JOBS_PATH", f"{tmp_path / 'foreign'}:{tmp_path / 'nowhere'}::{tmp_path / 'other'}")
     found = job_folders.find(job_folders.roots(tmp_path / "own"))
-    assert found == {
+    assert found.folders == {
         "first": tmp_path / "own" / "first",
         "second": tmp_path / "foreign" / "second",
         "third": tmp_path / "other" / "third",
     }
+    assert [str(fault) for fault in found.faults] == [
+        f"{tmp_path / 'nowhere'} is no directory. Remedy: Correct NIGHTMILL_JOBS_PATH: it lists directories of job "
+        "folders."
+    ]
     monkeypatch.delenv("NIGHTMILL_JOBS_PATH")
     assert job_folders.roots(tmp_path / "own") == [tmp_path / "own"]
 
@@ -40,13 +44,15 @@ def test_only_folders_with_a_job_yaml_are_jobs(tmp_path: Path) -> None:
     make(tmp_path, "real")
     (tmp_path / "notes").mkdir()
     (tmp_path / "job.yaml").write_text("not in a folder", "utf-8")
-    assert list(job_folders.find([tmp_path])) == ["real"]
+    assert list(job_folders.find([tmp_path]).folders) == ["real"]
 
 
-def test_two_jobs_of_one_name_are_refused_with_both_places(tmp_path: Path) -> None:
-    make(tmp_path / "a", "twice"), make(tmp_path / "b", "twice")
-    with pytest.raises(ConfigError, match=r"'twice' stands in .*/a/twice and in .*/b/twice"):
-        job_folders.find([tmp_path / "a", tmp_path / "b"])
+def test_of_two_jobs_of_one_name_the_first_stays_and_the_fault_names_both(tmp_path: Path) -> None:
+    make(tmp_path / "a", "twice"), make(tmp_path / "b", "twice"), make(tmp_path / "b", "other")
+    found = job_folders.find([tmp_path / "a", tmp_path / "b"])
+    assert found.folders == {"twice": tmp_path / "a" / "twice", "other": tmp_path / "b" / "other"}
+    (fault,) = found.faults
+    assert fault.cause == f"{tmp_path / 'b' / 'twice'}: the job 'twice' stands in {tmp_path / 'a' / 'twice'} too."
 
 
 def test_a_folder_is_read_as_it_stands_now(tmp_path: Path) -> None:

@@ -60,8 +60,11 @@ def validate(arguments: argparse.Namespace) -> int:
     from nightmill.storage import job_folders
     from nightmill.validators.definition import check_definition
 
+    found = job_folders.find(job_folders.roots(arguments.jobs))
     faults: dict[str, str | None] = {}
-    for name, folder in job_folders.find(job_folders.roots(arguments.jobs)).items():
+    if found.faults:
+        faults["(folders)"] = "\n".join(map(str, found.faults))
+    for name, folder in found.folders.items():
         try:
             check_definition(job_folders.read(folder))
             faults[name] = None

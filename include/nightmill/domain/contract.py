@@ -123,7 +123,7 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     sys.modules[module.__name__] = module  # pydantic resolves annotations through it
     try:
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
-    except Exception as fault:
+    except (Exception, SystemExit) as fault:
         line = getattr(fault, "lineno", None) or _line_in(module.__file__, fault)
         raise ConfigError(
             f"{module.__file__}:{line or '?'}: {type(fault).__name__}: {fault}",
@@ -141,7 +141,7 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     return output
 
 
-def _line_in(file: str, fault: Exception) -> int | None:
+def _line_in(file: str, fault: BaseException) -> int | None:
     line, frame = None, fault.__traceback__
     while frame:
         if frame.tb_frame.f_code.co_filename == file:

@@ -35,7 +35,7 @@ class KeyMaker:
     """Makes the keys of one batch: the fields that all its items share are hashed once."""
 
     def __init__(self, versions: ContractVersions) -> None:
-        self._job = versions.job
+        self._scope = length_prefixed((versions.job,))
         self._tail = length_prefixed(
             (
                 versions.transform_name,
@@ -48,7 +48,7 @@ class KeyMaker:
 
     def key(self, tenant: str, source_id: str, source_version: str) -> bytes:
         """The 32-byte key of one item. Job and tenant are its scope: results are never shared across them."""
-        return hashlib.sha256(length_prefixed((self._job, tenant, source_id, source_version)) + self._tail).digest()
+        return hashlib.sha256(self._scope + length_prefixed((tenant, source_id, source_version)) + self._tail).digest()
 
 
 def content_hash(value: Mapping[str, Any]) -> bytes:

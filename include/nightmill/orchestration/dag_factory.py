@@ -37,30 +37,18 @@ class BrokenJobs(DAG):
 def job_dags(built_in: Path) -> Iterator[DAG]:
     """The DAGs of all job folders below `built_in` and NIGHTMILL_JOBS_PATH; only the one a running task needs."""
     wanted = get_parsing_context().dag_id
-    folders, faults = _folders(built_in)
-    for name, folder in folders.items():
+    found = job_folders.find(job_folders.roots(built_in))
+    faults = [str(fault) for fault in found.faults]
+    for name, folder in found.folders.items():
         if wanted is None or wanted == PREFIX + name:
             try:
                 yield build_dag(job_folders.read(folder), folder)
             except NightmillError as fault:
                 faults.append(f"{folder}: {fault}")
-            except (Exception, SystemExit) as fault:  # output.py is somebody's Python: anything can come out of it
+            except Exception as fault:  # output.py is somebody's Python: anything can come out of it
                 faults.append(f"{folder}: output.py or another file of this job raised {fault!r}. Remedy: mend it.")
     if faults and wanted is None:
         yield BrokenJobs("nightmill_broken_jobs", description="\n\n".join(faults), schedule=None)
-
-
-def _folders(built_in: Path) -> tuple[dict[str, Path], list[str]]:
-    """Job folders by name, and what is wrong with the others. Of a name that stands twice the first one stays: a
-    folder that somebody adds stops no job that runs."""
-    folders: dict[str, Path] = {}
-    faults = []
-    for root in job_folders.roots(built_in):
-        for name, folder in job_folders.find([root]).items():
-            first = folders.setdefault(name, folder)
-            if first != folder:
-                faults.append(f"{folder}: the job {name!r} stands in {first} too. Remedy: rename one of them.")
-    return folders, faults
 
 
 def build_dag(definition: JobDefinition, folder: Path) -> DAG:

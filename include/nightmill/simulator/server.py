@@ -140,7 +140,8 @@ def _announce(host: str, port: int, port_file: Path | None) -> None:
 def _settings(arguments: argparse.Namespace) -> Settings:
     values = {name: value for name, value in vars(arguments).items() if value is not None}
     values.pop("port_file", None)
-    values.setdefault("data_dir", Path(tempfile.mkdtemp(prefix="nightmill-simulator-")))
+    if "data_dir" not in values:
+        values["data_dir"] = Path(tempfile.mkdtemp(prefix="nightmill-simulator-"))
     limits = values.pop("enqueued_tokens", None) or []
     values["enqueued_tokens_by_model"] = dict(limit for limit in limits if limit[0])
     values["enqueued_tokens"] = next((tokens for model, tokens in limits if not model), None)

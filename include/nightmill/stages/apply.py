@@ -25,8 +25,9 @@ class Applied:
 def run(owner_dsn: str, built_in: Path) -> list[Applied]:
     """Apply every job folder below `built_in` and NIGHTMILL_JOBS_PATH, each in a transaction of its own. One broken
     folder stops no other."""
-    done = []
-    for name, folder in job_folders.find(job_folders.roots(built_in)).items():
+    found = job_folders.find(job_folders.roots(built_in))
+    done = [Applied("(folders)", built_in, None, "broken", fault) for fault in found.faults]
+    for name, folder in found.folders.items():
         try:
             definition = job_folders.read(folder)
             check_definition(definition)

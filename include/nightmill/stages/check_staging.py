@@ -109,7 +109,7 @@ def _verdict(one: Any) -> dict[str, Any]:
     counts = {name: result[name] for name in ("element_count", "unexpected_count", "missing_count") if name in result}
     raised = bool((one.exception_info or {}).get("raised_exception"))
     return {
-        "rule": config.type,
+        "rule": "".join(word.capitalize() for word in config.type.split("_")),  # as checks.yaml writes it
         "column": config.kwargs.get("column"),
         "passed": bool(one.success),
         "raised": raised,

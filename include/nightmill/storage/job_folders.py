@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from nightmill.domain.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
@@ -18,17 +19,30 @@ def roots(built_in: Path) -> list[Path]:
     return [built_in, *extra]
 
 
-def find(folders: Iterable[Path]) -> dict[str, Path]:
-    """Job folders by name: every direct subfolder with a job.yaml. Raises ConfigError when a name stands twice."""
-    found: dict[str, Path] = {}
-    for root in folders:
-        for job_yaml in sorted(root.glob("*/job.yaml")) if root.is_dir() else ():
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Job folders by name, and what is wrong beside them. Nothing wrong hides a job."""
+
+    folders: dict[str, Path]
+    faults: list[ConfigError]
+
+
+def find(roots: Iterable[Path]) -> Found:
+    """Every direct subfolder of the roots with a job.yaml. Of a name that stands twice the first one stays: a folder
+    that somebody adds stops no job that runs."""
+    found = Found({}, [])
+    for root in roots:
+        if not root.is_dir():
+            found.faults.append(
+                ConfigError(f"{root} is no directory.", f"Correct {JOBS_PATH}: it lists directories of job folders.")
+            )
+        for job_yaml in sorted(root.glob("*/job.yaml")):
             folder = job_yaml.parent
-            if folder.name in found:
-                raise ConfigError(
-                    f"The job {folder.name!r} stands in {found[folder.name]} and in {folder}.", "Rename one of them."
+            first = found.folders.setdefault(folder.name, folder)
+            if first != folder:
+                found.faults.append(
+                    ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
                 )
-            found[folder.name] = folder
     return found
 
 

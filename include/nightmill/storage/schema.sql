@@ -864,9 +864,6 @@ ALTER TABLE ONLY nightmill.published
 ALTER TABLE ONLY nightmill.published
     ADD CONSTRAINT published_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
 
-ALTER TABLE ONLY nightmill.result
-    ADD CONSTRAINT result_contract_id_fkey FOREIGN KEY (contract_id) REFERENCES nightmill.contract(contract_id);
-
 ALTER TABLE ONLY nightmill.shard
     ADD CONSTRAINT shard_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 

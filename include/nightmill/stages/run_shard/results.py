@@ -1,22 +1,23 @@
 """Reading result files: from raw lines to arrivals, joined with their payloads by custom id only.
 
-Lines come in any order, but payloads lie in item order. Where a check needs the document, a first pass over the file
-notes where each item's line stands, and a second one reads the lines in item order beside a sequential read of the
-payloads. Memory: some 100 bytes per line and one payload segment.
+Lines come in any order, but payloads and tables lie in item order. So a first pass over the file notes where each
+item's line stands, and a second one reads the lines in item order: beside a sequential read of the payloads, where a
+check needs the document, and with index pages filled one after the other. Memory: some 100 bytes per line and one
+payload segment.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from nightmill.domain.failures import Failure, classify_line_error
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.providers.port import Answer, LineError, ResultLine, Unreadable
-from nightmill.providers.result_files import BOM, split_lines
+from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.render import ordinal_of
 from nightmill.storage import payloads
@@ -48,9 +49,8 @@ class ResultReader:
 
     def arrivals(self, path: Path) -> Iterator[Arrival]:
         """One arrival per item that this file answers for the first time."""
-        lines: Iterable[bytes] = self._in_item_order(path) if self._checker.needs_payload else split_lines(path)
         documents = _Documents(self._context, self._batch) if self._checker.needs_payload else None
-        for line in self._context.provider.read_lines(lines):
+        for line in self._context.provider.read_lines(self._in_item_order(path)):
             ordinal = self._ordinal(line)
             if ordinal is not None and not isinstance(line, Unreadable):
                 yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})

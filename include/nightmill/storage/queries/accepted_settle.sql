@@ -1,33 +1,25 @@
 with accepted as materialized (
     select item.ordinal, item.key, item.source_id, item.source_version, item.tenant, item.domain, item.content_hash,
-        arrived.answer, arrived.notes, arrived.citations, arrived.model, arrived.prompt_tokens,
+        arrived.answer, arrived.notes, arrived.citations, coalesce(arrived.model, '') as model, arrived.prompt_tokens,
         arrived.completion_tokens
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
+        and item.ordinal between %(first)s and %(last)s
     where arrived.class is null
 ), stored as (
-    insert into nightmill.result (key, revision, job, tenant, source_id, source_version, content_hash, answer, notes,
-        citations, validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
+    insert into nightmill.result (key, job, tenant, source_id, source_version, content_hash, answer, notes, citations,
+        validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
         completion_tokens)
-    select key,
-        1 + coalesce((select max(earlier.revision) from nightmill.result as earlier where earlier.key = accepted.key), 0),
-        %(job)s, tenant, source_id, source_version, content_hash, answer, notes, citations, %(validators_hash)s,
-        %(contract_id)s, %(prompt_version)s, coalesce(model, ''), %(batch_id)s, %(provider_batch_id)s, prompt_tokens,
-        completion_tokens
+    select key, %(job)s, tenant, source_id, source_version, content_hash, answer, notes, citations,
+        %(validators_hash)s, %(contract_id)s, %(prompt_version)s, model, %(batch_id)s, %(provider_batch_id)s,
+        prompt_tokens, completion_tokens
     from accepted
-    on conflict (key) where (effective) do nothing
-    returning key, result_id, answer, model, prompt_version, answered_at
-), effective as (
-    select * from stored
-    union all
-    select result.key, result.result_id, result.answer, result.model, result.prompt_version, result.answered_at
+    on conflict do nothing
+    returning key, result_id, answered_at
+), linked as materialized (
+    select accepted.*, stored.result_id, stored.answered_at
     from accepted
-    join nightmill.result on result.key = accepted.key and result.effective
-), linked as (
-    select accepted.ordinal, accepted.source_id, accepted.source_version, accepted.tenant, accepted.domain,
-        effective.result_id, effective.answer, effective.model, effective.prompt_version, effective.answered_at
-    from accepted
-    join effective using (key)
+    join stored using (key)
 ), settled as (
     insert into nightmill.outcome (batch_id, ordinal, kind, result_id)
     select %(batch_id)s, ordinal, 'accepted', result_id
@@ -35,6 +27,6 @@ with accepted as materialized (
 )
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
     prompt_version, answered_at{names})
-select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model, prompt_version,
-    answered_at{typed}
+select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model,
+    %(prompt_version)s, answered_at{typed}
 from linked, jsonb_to_record(linked.answer) as typed ({record})

@@ -5,6 +5,7 @@ with counted as (
             and attempt.class is distinct from 'capacity') as attempts
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
+        and item.ordinal between %(first)s and %(last)s
     where arrived.class is not null and arrived.class <> 'capacity'
 ), given_up as (
     select * from counted where not retryable or attempts >= %(max_attempts)s

@@ -1,0 +1,18 @@
+with linked as materialized (
+    select item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, result.result_id,
+        result.answer, result.model, result.prompt_version, result.answered_at
+    from pg_temp.arrived
+    join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
+        and item.ordinal between %(first)s and %(last)s
+    join nightmill.result on result.key = item.key and result.effective
+    where arrived.class is null
+), settled as (
+    insert into nightmill.outcome (batch_id, ordinal, kind, result_id)
+    select %(batch_id)s, ordinal, 'accepted', result_id
+    from linked
+)
+insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
+    prompt_version, answered_at{names})
+select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model, prompt_version,
+    answered_at{typed}
+from linked, jsonb_to_record(linked.answer) as typed ({record})
