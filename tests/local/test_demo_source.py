@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -137,25 +137,27 @@ def load_these(dsn: str, texts: Iterable[DistributionText]) -> tuple[int, int, i
     return summary.inserted, summary.updated, summary.deleted
 
 
-def test_a_second_load_changes_no_row(make_database: str) -> None:
-    first = load(make_database)
-    before = rows(make_database)
-    second = load(make_database)
-    assert rows(make_database) == before
+def test_a_second_load_changes_no_row(make_database: Callable[..., str]) -> None:
+    dsn = make_database()
+    first = load(dsn)
+    before = rows(dsn)
+    second = load(dsn)
+    assert rows(dsn) == before
     assert first.inserted == first.licences + first.readmes == len(before)
     assert (second.inserted, second.updated, second.deleted) == (0, 0, 0)
     assert sum(1 for row in before if row[-1]) == first.declared > 0
 
 
 def test_a_load_touches_only_what_changed_and_deletes_what_vanished(
-    make_database: str, texts: dict[str, DistributionText]
+    make_database: Callable[..., str], texts: dict[str, DistributionText]
 ) -> None:
+    dsn = make_database()
     held = list(texts.values())
-    assert load_these(make_database, held) == (len(held), 0, 0)
-    before = {row[0]: row for row in rows(make_database)}
+    assert load_these(dsn, held) == (len(held), 0, 0)
+    before = {row[0]: row for row in rows(dsn)}
     changed = replace(held[0], source_version="2.0+x", body="new", spdx_ids=())
-    assert load_these(make_database, [changed, *held[1:-1]]) == (0, 1, 1)
-    after = {row[0]: row for row in rows(make_database)}
+    assert load_these(dsn, [changed, *held[1:-1]]) == (0, 1, 1)
+    after = {row[0]: row for row in rows(dsn)}
     assert set(before) - set(after) == {held[-1].source_id}
     assert after[changed.source_id][1:3] == ("2.0+x", "new")
     assert after[changed.source_id][-1] is None

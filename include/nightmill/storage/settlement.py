@@ -5,7 +5,7 @@ Everything here runs inside the caller's transaction, in chunks of about a secon
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -89,9 +89,9 @@ class Settled:
         )
 
 
-# Text format: JSON goes as text, because a dumper for jsonb would encode it a second time.
+# Text format: JSON and arrays go as text: a dumper for jsonb would encode once more, the one for lists is slow.
 _ARRIVED_TYPES = (
-    "int8", "text", "text", "text", "bool", "text", "text[]", "text", "int4", "int4", "int4", "text", "text",
+    "int8", "text", "text", "text", "bool", "text", "text", "text", "int4", "int4", "int4", "text", "text",
 )  # fmt: skip
 
 
@@ -100,9 +100,10 @@ def prepare(conn: Connection) -> None:
     conn.execute(sql.text("arrived_table"))
 
 
-def arrive(conn: Connection, batch: ProviderBatch, arrivals: Sequence[Arrival], settling: Settling) -> Settled:
+def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
     """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters for those that
     cannot or may not be tried again. Fastest when the arrivals lie close together in item order."""
+    arrivals = list(chunk)
     if not arrivals:
         return Settled(0, 0, 0)
     with conn.cursor() as cursor, cursor.copy(sql.text("arrived_copy")) as copy:
@@ -162,7 +163,7 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         _clean(failure.message) if failure else None,
         failure.retryable if failure else False,
         orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
-        list(arrival.notes),
+        "{" + ",".join(arrival.notes) + "}",
         orjson.dumps(list(arrival.citations)).decode(),
         arrival.prompt_tokens,
         arrival.completion_tokens,
