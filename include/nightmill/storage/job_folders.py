@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nightmill.domain.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
+from nightmill.domain.nearest import nearest
 
 JOBS_PATH = "NIGHTMILL_JOBS_PATH"
 
@@ -43,21 +44,45 @@ def find(roots: Iterable[Path]) -> Found:
                 found.faults.append(
                     ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
                 )
+        for misnamed in sorted(root.glob("*/job.yml")):
+            if not misnamed.with_suffix(".yaml").exists():
+                found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
     return found
 
 
 def read(folder: Path) -> JobDefinition:
-    """A job folder as it stands on disk now. Raises ConfigError when a file is missing or is not UTF-8."""
-    files = {}
+    """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing or not UTF-8."""
+    files, faults = {}, []
     for name in (*REQUIRED_FILES, *OPTIONAL_FILES):
         path = folder / name
         if path.is_file():
             files[name] = path.read_bytes()
         elif name in REQUIRED_FILES:
-            raise ConfigError(f"{path} is missing.", f"A job folder holds {', '.join(REQUIRED_FILES)}.")
+            remedy = f"A job folder holds {', '.join(REQUIRED_FILES)}."
+            faults.append(Mistake(str(path), None, None, f"is missing{_stranger(folder, name)}", remedy))
     for name, content in files.items():
         try:
             content.decode("utf-8")
         except UnicodeDecodeError as fault:
-            raise ConfigError(f"{folder / name} is not UTF-8 (byte {fault.start}).", "Save it as UTF-8.") from fault
+            line = content.count(b"\n", 0, fault.start) + 1
+            problem = f"is not UTF-8 (byte {fault.start})"
+            faults.append(Mistake(str(folder / name), line, None, problem, "Save it as UTF-8."))
+    if faults:
+        raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)
+
+
+def _stranger(folder: Path, name: str) -> str:
+    """A file that is not read and whose name looks like the missing one's."""
+    others = {path.name for path in folder.glob("*.*")} - {*REQUIRED_FILES, *OPTIONAL_FILES}
+    found = nearest(name, others)
+    return f"; did you mean to name {found!r} so?" if found else ""
+
+
+def unread_files(folder: Path) -> list[Mistake]:
+    """Warnings: files that look like checks.yaml misspelt, whose checks nobody would make."""
+    if (folder / "checks.yaml").exists():
+        return []
+    found = nearest("checks.yaml", {path.name for path in folder.glob("*.y*ml")} - {*REQUIRED_FILES})
+    remedy = "Name it checks.yaml."
+    return [Mistake(found, None, None, "is not read; did you mean 'checks.yaml'?", remedy)] if found else []

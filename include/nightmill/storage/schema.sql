@@ -782,9 +782,6 @@ ALTER TABLE ONLY nightmill.quarantine
     ADD CONSTRAINT quarantine_pkey PRIMARY KEY (quarantine_id);
 
 ALTER TABLE ONLY nightmill.result
-    ADD CONSTRAINT result_key_revision_key UNIQUE (key, revision);
-
-ALTER TABLE ONLY nightmill.result
     ADD CONSTRAINT result_pkey PRIMARY KEY (result_id);
 
 ALTER TABLE ONLY nightmill.shard
@@ -815,6 +812,8 @@ CREATE INDEX provider_batch_shard ON nightmill.provider_batch USING btree (shard
 CREATE INDEX publication_view ON nightmill.publication USING btree (view_name, publish_seq DESC);
 
 CREATE UNIQUE INDEX result_effective ON nightmill.result USING btree (key) WHERE effective;
+
+CREATE UNIQUE INDEX result_superseded ON nightmill.result USING btree (key, revision) WHERE (NOT effective);
 
 CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, transition_id);
 

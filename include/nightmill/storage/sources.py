@@ -13,6 +13,7 @@ from psycopg.rows import dict_row
 
 from nightmill.domain.errors import SourceError, Transient
 from nightmill.domain.job import Source, SourceColumns
+from nightmill.domain.nearest import nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,15 @@ def _require_columns(cursor: psycopg.Cursor[Any], columns: SourceColumns, payloa
     missing = sorted((roles | set(payload_columns)) - have)
     if missing:
         raise SourceError(
-            f"The source query returns no column {', '.join(repr(name) for name in missing)}; "
+            f"The source query returns no column {', '.join(repr(name) + _meant(name, have) for name in missing)}; "
             f"it returns {', '.join(sorted(have))}.",
             "Add it to the query, or correct source.columns in job.yaml and the variables in prompt.md.",
         )
+
+
+def _meant(name: str, have: set[str]) -> str:
+    found = nearest(name, have)
+    return f" (did you mean {found!r}?)" if found else ""
 
 
 def _row(row: dict[str, Any], columns: SourceColumns, payload_columns: tuple[str, ...]) -> SourceRow:

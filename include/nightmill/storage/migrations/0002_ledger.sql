@@ -188,10 +188,10 @@ create table nightmill.result (
     provider_batch_id bigint,
     prompt_tokens int,
     completion_tokens int,
-    answered_at timestamptz not null default clock_timestamp(),
-    unique (key, revision)
+    answered_at timestamptz not null default clock_timestamp()
 );
 create unique index result_effective on nightmill.result (key) where (effective);
+create unique index result_superseded on nightmill.result (key, revision) where (not effective);
 comment on table nightmill.result is 'Accepted answers with provenance; one effective revision per idempotency key';
 
 create table nightmill.outcome (

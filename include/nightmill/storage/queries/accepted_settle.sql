@@ -7,14 +7,17 @@ with accepted as materialized (
         and item.ordinal between %(first)s and %(last)s
     where arrived.class is null
 ), stored as (
-    insert into nightmill.result (key, job, tenant, source_id, source_version, content_hash, answer, notes, citations,
-        validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
+    insert into nightmill.result (key, revision, job, tenant, source_id, source_version, content_hash, answer, notes,
+        citations, validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
         completion_tokens)
-    select key, %(job)s, tenant, source_id, source_version, content_hash, answer, notes, citations,
+    select key,
+        1 + coalesce((select max(earlier.revision) from nightmill.result as earlier where earlier.key = accepted.key
+            and not earlier.effective), 0),
+        %(job)s, tenant, source_id, source_version, content_hash, answer, notes, citations,
         %(validators_hash)s, %(contract_id)s, %(prompt_version)s, model, %(batch_id)s, %(provider_batch_id)s,
         prompt_tokens, completion_tokens
     from accepted
-    on conflict do nothing
+    on conflict (key) where (effective) do nothing
     returning key, result_id, answered_at
 ), linked as materialized (
     select accepted.*, stored.result_id, stored.answered_at

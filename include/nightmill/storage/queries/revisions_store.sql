@@ -2,7 +2,8 @@ insert into nightmill.result (key, revision, job, tenant, source_id, source_vers
     citations, validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
     completion_tokens)
 select item.key,
-    1 + coalesce((select max(earlier.revision) from nightmill.result as earlier where earlier.key = item.key), 0),
+    1 + coalesce((select max(earlier.revision) from nightmill.result as earlier where earlier.key = item.key
+        and not earlier.effective), 0),
     %(job)s, item.tenant, item.source_id, item.source_version, item.content_hash, arrived.answer, arrived.notes,
     arrived.citations, %(validators_hash)s, %(contract_id)s, %(prompt_version)s, coalesce(arrived.model, ''),
     %(batch_id)s, %(provider_batch_id)s, arrived.prompt_tokens, arrived.completion_tokens
@@ -11,4 +12,4 @@ join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.o
     and item.ordinal between %(first)s and %(last)s
 where arrived.class is null
 order by item.key
-on conflict do nothing
+on conflict (key) where (effective) do nothing
