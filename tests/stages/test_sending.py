@@ -51,6 +51,24 @@ def test_a_batch_whose_create_reply_was_lost_is_adopted_by_the_next_wake_up_and_
     paid_once(pipeline, 20)
 
 
+def test_c26_what_another_account_may_have_accepted_is_asked_about_and_never_sent_again(
+    pipeline: Pipeline, start_simulator: StartSimulator
+) -> None:
+    _, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, drop_create_reply=1)
+    pipeline.wake(shard, fresh=True)
+    other = start_simulator()
+
+    pipeline.base_url = other.base_url
+    with pytest.raises(Blocked, match="another account or key"):
+        pipeline.wake(shard)
+    pipeline.base_url = pipeline.simulator.base_url
+    pipeline.drive([shard])
+
+    assert other.books(summary=True)["batches"] == []
+    paid_once(pipeline, 20)
+
+
 def test_a_batch_that_the_provider_does_not_list_counts_as_absent_only_after_the_quiet_period(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

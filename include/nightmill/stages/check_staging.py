@@ -15,6 +15,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
 from nightmill.domain.job import Expectation
 from nightmill.domain.keys import content_hash
+from nightmill.domain.nearest import hint, listed
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, gates
@@ -23,6 +24,7 @@ from nightmill.storage.batches import Batch
 log = logging.getLogger(__name__)
 
 STAGE = "check_staging"
+_GX_ONLY = {"id", "rendered_content", "batch_id", "catch_exceptions", "windows", "domain_type"}  # no use in checks.yaml
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
@@ -90,16 +92,32 @@ def _sqlalchemy_url(dsn: str) -> str:
 def _expectation(gx: Any, check: Expectation) -> Any:
     kind = getattr(gx.expectations, check.type, None)
     if kind is None:
+        known = [name for name in dir(gx.expectations) if name.startswith("Expect")]
         raise ConfigError(
-            f"checks.yaml: Great Expectations has no {check.type}.", "Use a class name of gx.expectations."
+            f"checks.yaml: Great Expectations has no {check.type}{hint(check.type, known)}.",
+            "Use a class name of gx.expectations.",
+        )
+    unknown = sorted(check.arguments.keys() - kind.__fields__.keys())
+    if unknown:
+        known = sorted(kind.__fields__.keys() - _GX_ONLY)
+        raise ConfigError(
+            f"checks.yaml: {check.type}: unknown argument {unknown[0]!r}{hint(unknown[0], known)}.",
+            f"Its arguments are {listed(known)}.",
         )
     try:
         return kind(**check.arguments)
     except (TypeError, ValueError) as fault:
         raise ConfigError(
-            f"checks.yaml: {check.type} does not take these arguments ({type(fault).__name__}).",
+            f"checks.yaml: {check.type} does not take these arguments ({_wrong_arguments(fault)}).",
             "See the documentation of that expectation for its arguments.",
         ) from fault
+
+
+def _wrong_arguments(fault: Exception) -> str:
+    """`value_set: field required`, or the kind of the fault where it names no argument."""
+    errors = fault.errors() if hasattr(fault, "errors") else []
+    said = [f"{'.'.join(map(str, one['loc']))}: {one['type']}" for one in errors]
+    return ", ".join(said) or type(fault).__name__
 
 
 def _verdict(one: Any) -> dict[str, Any]:

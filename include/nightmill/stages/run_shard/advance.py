@@ -121,6 +121,13 @@ def _adopt(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
         context.note(f"provider batch {one.provider_batch_id}: {len(search.found)} batches carry its token")
     if search.found:
         return _submitted(context, one, search.found[0], adopted=True)
+    if one.account != context.account:
+        raise Blocked(
+            f"Provider batch {one.provider_batch_id} was sent by another account or key than connection "
+            f"{context.pinned.job.provider.conn_id!r} has now, so not finding it proves nothing.",
+            "Put the former account back into the connection and clear this task; or wait until the batch has ended "
+            "there and trigger a new run.",
+        )
     quiet_until = one.uploaded_at + timedelta(
         seconds=context.live.provider.create_timeout_s + context.live.provider.quiet_period_s
     )
