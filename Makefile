@@ -97,6 +97,10 @@ lint: $(READY) ## Check style, types and import directions
 schema: $(READY) ## Write the declared schema from the migrations
 	@"$(BIN)/python" -m nightmill.local.ledger_schema
 
+.PHONY: docs
+docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
+	@"$(BIN)/python" -m nightmill.cli.reference
+
 .PHONY: lock
 lock: $(READY) ## Resolve requirements*.in into the hashed requirements*.txt (ARGS=--upgrade: newest)
 	"$(BIN)/uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 $(ARGS) requirements.in -o requirements.txt

@@ -83,17 +83,22 @@ class LookedUp:
 
 
 def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environment:
-    """The environment of stages. NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder
-    below NIGHTMILL_HOME), NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
-    home = variables.get("NIGHTMILL_HOME", str(Path.home() / ".nightmill"))
-    conn_id = variables.get(OBJECT_STORE_CONN_ID)
+    """The environment of stages. Raises ConfigError for a connection that is not defined."""
     return Environment(
         ledger_dsn=lookup(LEDGER).database_url(),
-        payloads=PayloadStore(
-            variables.get(OBJECT_STORE, f"file://{home}/objects"),
-            lookup(conn_id).file_system_options() if conn_id else None,
-        ),
+        payloads=payload_store(lookup, variables),
         connections=LookedUp(lookup),
+    )
+
+
+def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
+    """NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder below NIGHTMILL_HOME),
+    NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
+    home = variables.get("NIGHTMILL_HOME", str(Path.home() / ".nightmill"))
+    conn_id = variables.get(OBJECT_STORE_CONN_ID)
+    return PayloadStore(
+        variables.get(OBJECT_STORE, f"file://{home}/objects"),
+        lookup(conn_id).file_system_options() if conn_id else None,
     )
 
 

@@ -81,5 +81,5 @@ def test_each_kind_of_field_has_its_type() -> None:
 
 @pytest.mark.parametrize("name", PROVENANCE_COLUMNS)
 def test_a_field_with_the_name_of_a_provenance_column_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"'{name}' has the name of a provenance column"):
+    with pytest.raises(ConfigError, match=f"Output.{name}: has the name of a provenance column"):
         typed_columns({"properties": {name: {"type": "string"}}})

@@ -188,6 +188,15 @@ def test_a_broken_job_folder_is_an_import_error_that_names_it_and_hides_no_other
     assert word in error
 
 
+def test_the_import_error_lists_every_mistake_of_a_folder_with_its_line(jobs_folder: Path) -> None:
+    folder = write_job(jobs_folder, "broken", JOB_YAML.replace("model:", "modle:").replace("count: 2", "count: two"))
+    (folder / "checks.yaml").write_text("expectations:\n- {type: ExpectColumnToExist, column: titel}\n")
+    (error,) = bag().import_errors.values()
+    assert "job.yaml:9: provider.modle: unknown key; did you mean 'model'?" in error
+    assert "job.yaml:14: shards.count: expected a whole number, found text" in error
+    assert "checks.yaml:2: ExpectColumnToExist.column: output.py has no field 'titel'; did you mean 'title'?" in error
+
+
 def test_a_name_that_stands_twice_is_said_and_hides_no_other_job(jobs_folder: Path) -> None:
     write_job(jobs_folder, "license_audit")
     write_job(jobs_folder, "good")

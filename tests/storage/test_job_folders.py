@@ -70,7 +70,7 @@ def test_a_folder_is_read_as_it_stands_now(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
     folder = make(tmp_path, "job")
     (folder / name).unlink()
-    with pytest.raises(ConfigError, match=rf"/job/{name} is missing.*job.yaml, prompt.md, output.py"):
+    with pytest.raises(ConfigError, match=rf"/job/{name}: is missing.*job.yaml, prompt.md, output.py"):
         job_folders.read(folder)
 
 
@@ -78,5 +78,5 @@ def test_a_missing_file_is_named(tmp_path: Path, name: str) -> None:
 def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path: Path, name: str) -> None:
     folder = make(tmp_path, "job")
     (folder / name).write_bytes("# Straße".encode("latin-1"))
-    with pytest.raises(ConfigError, match=rf"/job/{name} is not UTF-8 \(byte 6\)"):
+    with pytest.raises(ConfigError, match=rf"/job/{name}:1: is not UTF-8 \(byte 6\)"):
         job_folders.read(folder)

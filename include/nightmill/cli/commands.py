@@ -57,21 +57,16 @@ def apply(arguments: argparse.Namespace) -> int:
 
 def validate(arguments: argparse.Namespace) -> int:
     """Check job folders without touching any service."""
-    from nightmill.storage import job_folders
-    from nightmill.validators.definition import check_definition
+    from nightmill.cli import validate as command
 
-    found = job_folders.find(job_folders.roots(arguments.jobs))
-    faults: dict[str, str | None] = {}
-    if found.faults:
-        faults["(folders)"] = "\n".join(map(str, found.faults))
-    for name, folder in found.folders.items():
-        try:
-            check_definition(job_folders.read(folder))
-            faults[name] = None
-        except NightmillError as fault:
-            faults[name] = _text(fault)
-    _say(arguments, faults, "\n".join(f"{name}: {fault or 'valid'}" for name, fault in faults.items()) or "no jobs")
-    return 1 if any(faults.values()) else 0
+    return command.run(arguments.jobs, arguments.json)
+
+
+def doctor(arguments: argparse.Namespace) -> int:
+    """Look at everything a run needs."""
+    from nightmill.cli import doctor as command
+
+    return command.run(arguments)
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -121,6 +116,8 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(run=apply)
     one = commands.add_parser("validate", parents=[common, jobs], help="check job folders")
     one.set_defaults(run=validate)
+    one = commands.add_parser("doctor", parents=[common, jobs], help="check everything a run needs, with remedies")
+    one.set_defaults(run=doctor)
     one = commands.add_parser("status", parents=[common], help="the newest batch of each job")
     one.add_argument("--batch", type=int, help="the completion report of this batch")
     one.set_defaults(run=status)

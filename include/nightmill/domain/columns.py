@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import BrokenJobFolder, Mistake
 
 PROVENANCE_COLUMNS = (
     "batch_id",
@@ -38,18 +38,20 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
     """The columns of an object schema in the order of its fields.
 
     Strings, integers, numbers, booleans, dates and arrays of these become native types; everything else is jsonb.
-    Raises ConfigError where a field has the name of a provenance column.
+    Raises BrokenJobFolder where fields have names of provenance columns.
     """
     definitions = schema.get("$defs", {})
-    columns = []
-    for name, field in schema.get("properties", {}).items():
-        if name in PROVENANCE_COLUMNS:
-            raise ConfigError(
-                f"output.py: the field {name!r} has the name of a provenance column.",
-                f"Rename it; taken names are {', '.join(PROVENANCE_COLUMNS)}.",
-            )
-        columns.append(Column(name, _sql_type(field, definitions)))
-    return columns
+    properties = schema.get("properties", {})
+    taken = [name for name in properties if name in PROVENANCE_COLUMNS]
+    if taken:
+        remedy = f"Rename it; taken names are {', '.join(PROVENANCE_COLUMNS)}."
+        raise BrokenJobFolder(
+            [
+                Mistake("output.py", None, f"Output.{name}", "has the name of a provenance column", remedy)
+                for name in taken
+            ]
+        )
+    return [Column(name, _sql_type(field, definitions)) for name, field in properties.items()]
 
 
 def _sql_type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

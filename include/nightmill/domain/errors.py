@@ -3,6 +3,11 @@
 Every error says what is wrong and where, then what to do about it.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 
 class NightmillError(Exception):
     """Base of every fault that nightmill raises on purpose.
@@ -12,7 +17,7 @@ class NightmillError(Exception):
     """
 
     def __init__(self, cause: str, remedy: str) -> None:
-        super().__init__(f"{cause} Remedy: {remedy}")
+        super().__init__(f"{cause}{chr(10) if chr(10) in cause else ' '}Remedy: {remedy}")
         self.cause = cause
         self.remedy = remedy
 
@@ -27,6 +32,38 @@ class Transient(NightmillError):
 
 class ConfigError(Terminal):
     """A job folder, deployment file or connection is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing to correct in a job folder. `line` counts from 1, None = the file as a whole; `key` is dotted."""
+
+    file: str
+    line: int | None
+    key: str | None
+    problem: str
+    remedy: str
+
+    def __str__(self) -> str:
+        """`job.yaml:12: provider.modle: unknown key; did you mean 'model'?`"""
+        return ": ".join(part for part in (self.place, self.key, self.problem) if part)
+
+    @property
+    def place(self) -> str:
+        """`job.yaml:12`, as editors and terminals understand it."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+class BrokenJobFolder(ConfigError):
+    """All mistakes of a job folder, or of one of its files; the cause has one line for each."""
+
+    def __init__(self, mistakes: Sequence[Mistake]) -> None:
+        self.mistakes = tuple(mistakes)
+        if len(self.mistakes) == 1:
+            super().__init__(str(self.mistakes[0]), self.mistakes[0].remedy)
+        else:
+            lines = (f"{mistake}. {mistake.remedy}" for mistake in self.mistakes)
+            super().__init__("\n".join(lines), "Correct each of these lines.")
 
 
 class SourceError(Terminal):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+_CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
 
 
@@ -33,41 +34,46 @@ class SourceColumns(Config):
 class Source(Config):
     """Where the rows come from. Bound parameters: %(data_interval_start)s, %(data_interval_end)s."""
 
-    kind: Literal["postgres"] = "postgres"
-    conn_id: ConnectionId
+    kind: Literal["postgres"] = Field(default="postgres", description="The kind of database.")
+    conn_id: ConnectionId = Field(description=_CONNECTION)
     query: str = Field(description="One SELECT; values are bound, never pasted.")
     columns: SourceColumns
-    statement_timeout_s: int = Field(default=3600, ge=1)
+    statement_timeout_s: int = Field(default=3600, ge=1, description="The query is ended after this (seconds).")
 
 
 class Transform(Config):
     """How a source row becomes a request: part of every idempotency key. Raise `version` to process all anew."""
 
-    name: str = "whole_document"
-    version: str = "1"
+    name: str = Field(default="whole_document", description="One request per source row.")
+    version: str = Field(default="1", description="Text, so in quotes. A new one asks again for every document.")
 
 
 class ProviderLimits(Config):
     """Tighter limits than the adapter's own, for accounts that have them. Tokens are prompt tokens."""
 
-    requests_per_file: int | None = Field(default=None, ge=1)
-    bytes_per_file: int | None = Field(default=None, ge=1024)
-    enqueued_prompt_tokens: int | None = Field(default=None, ge=1)
+    requests_per_file: int | None = Field(default=None, ge=1, description="Requests in one input file.")
+    bytes_per_file: int | None = Field(default=None, ge=1024, description="Size of one input file.")
+    enqueued_prompt_tokens: int | None = Field(
+        default=None, ge=1, description="Prompt tokens that may wait at the provider at a time; shards wait for room."
+    )
 
 
 class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
-    adapter: str = "openai"
-    conn_id: ConnectionId
-    model: str
-    endpoint: str = "/v1/chat/completions"
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    adapter: Literal["openai"] = Field(default="openai", description="Which Batch API the provider speaks.")
+    conn_id: ConnectionId = Field(description=_CONNECTION)
+    model: str = Field(description="The model's name as the provider lists it.")
+    endpoint: str = Field(default="/v1/chat/completions", description="Where each request of a file goes.")
+    parameters: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like.",
+    )
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
-    completion_window: str = "24h"
+    completion_window: str = Field(default="24h", description="How long the provider may take, in its own words.")
     limits: ProviderLimits = ProviderLimits()
-    poll_interval_s: float = Field(default=30, ge=1)
-    create_timeout_s: float = Field(default=60, gt=0)
+    poll_interval_s: float = Field(default=30, ge=1, description="How often waiting batches are looked at (seconds).")
+    create_timeout_s: float = Field(default=60, gt=0, description="How long one call may wait for bytes (seconds).")
     quiet_period_s: float = Field(
         default=180, ge=0, description="After an unanswered create, absence at the provider counts only after this."
     )
@@ -94,56 +100,60 @@ class Shards(Config):
     """How the batch is cut."""
 
     count: int | None = Field(default=None, ge=1, le=256, description="null = one per target_tokens.")
-    target_tokens: int = Field(default=2_000_000, ge=1)
+    target_tokens: int = Field(default=2_000_000, ge=1, description="Prompt tokens per shard, about.")
 
 
 class CitationRule(Config):
     """The answer's field `quote` must be a span of the source column `source`."""
 
-    quote: str
-    source: str
-    min_score: float = Field(default=90, ge=0, le=100)
+    quote: str = Field(description="The field of output.py that holds the quotation, or a list of them.")
+    source: str = Field(description="The column of the source query that it is quoted from.")
+    min_score: float = Field(default=90, ge=0, le=100, description="How alike they must be; 100 = word for word.")
 
 
 class Validation(Config):
     """Checks on each answer beyond its schema."""
 
-    citations: tuple[CitationRule, ...] = ()
+    citations: tuple[CitationRule, ...] = Field(default=(), description="Quotations that must stand in the source.")
 
 
 class Retry(Config):
     """Attempts per item, the first one included, and the wait before a retry round (seconds, doubles each time)."""
 
-    max_attempts: int = Field(default=3, ge=1, le=10)
-    base_delay_s: float = Field(default=30, ge=0)
-    max_delay_s: float = Field(default=1800, ge=0)
+    max_attempts: int = Field(default=3, ge=1, le=10, description="Attempts per item, the first one included.")
+    base_delay_s: float = Field(default=30, ge=0, description="The wait before the second attempt (seconds).")
+    max_delay_s: float = Field(default=1800, ge=0, description="The longest wait (seconds).")
 
 
 class Quality(Config):
     """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded)."""
 
-    min_completion_rate: float = Field(default=1.0, ge=0, le=1)
+    min_completion_rate: float = Field(
+        default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
+    )
 
 
 class Gold(Config):
     """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
 
-    query: str
-    fields: tuple[str, ...] = Field(min_length=1)
+    query: str = Field(description="Returns source_id and a column for each of `fields`.")
+    fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
 
 
 class Publish(Config):
     """Which view shows the results, in schema `results`."""
 
-    view: Identifier
+    view: Identifier = Field(
+        description="Lower-case letters, digits and _, at most 48; in schema results. One job's only."
+    )
 
 
 class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
-    description: str
-    owner: str = "nightmill"
-    tags: tuple[str, ...] = ()
+    description: str = Field(description="What the job is for; Airflow shows it.")
+    owner: str = Field(default="nightmill", description="Airflow's owner of the tasks.")
+    tags: tuple[str, ...] = Field(default=(), description="Airflow's tags of the DAG.")
     source: Source
     transform: Transform = Transform()
     provider: Provider
@@ -153,7 +163,7 @@ class Job(Config):
     quality: Quality = Quality()
     gold: Gold | None = None
     publish: Publish
-    schedule: str | None = None
+    schedule: str | None = Field(default=None, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.')
 
 
 class Expectation(BaseModel):
@@ -161,7 +171,9 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    type: Annotated[str, StringConstraints(pattern=r"^Expect[A-Za-z]+$")]
+    type: Annotated[str, StringConstraints(pattern=r"^Expect[A-Za-z]+$")] = Field(
+        description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
+    )
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -13,7 +13,8 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, TemplateError, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from nightmill.domain.errors import ConfigError, SourceError
+from nightmill.domain.errors import BrokenJobFolder, Mistake, SourceError
+from nightmill.domain.nearest import hint
 
 _MARKER = re.compile(r"^<!--\s*(system|user|assistant)\s*-->[ \t]*$", re.MULTILINE)
 
@@ -27,14 +28,22 @@ class Prompt:
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False
         )
+        self._text = text
         try:
             parts = _split(text)
             self.variables = frozenset(meta.find_undeclared_variables(environment.parse(text)))
             self._messages = [(role, _renderer(environment, body)) for role, body in parts]
         except TemplateError as fault:
-            line = getattr(fault, "lineno", None)
-            where = f"prompt.md:{line}" if line else "prompt.md"
-            raise ConfigError(f"{where}: {fault}", "Mend the Jinja syntax at that line.") from fault
+            raise BrokenJobFolder((_syntax(environment, text, fault),)) from fault
+
+    @property
+    def lines(self) -> dict[str, int]:
+        """Where each variable stands first."""
+        found: dict[str, int] = {}
+        for node in ImmutableSandboxedEnvironment().parse(self._text).find_all(nodes.Name):
+            if node.name in self.variables:
+                found[node.name] = min(node.lineno, found.get(node.name, node.lineno))
+        return found
 
     def render(self, values: Mapping[str, Any]) -> list[dict[str, str]]:
         """The messages for one item. Raises SourceError naming the variable that the row lacks."""
@@ -70,14 +79,30 @@ def _renderer(environment: Environment, body: str) -> Renderer:
     return fill_in
 
 
+def _syntax(environment: Environment, text: str, fault: TemplateError) -> Mistake:
+    """A message's own lines count from its marker, so the whole text is asked for the line in the file."""
+    try:
+        environment.from_string(text)
+    except TemplateError as whole:
+        fault = whole
+    remedy = "Mend the Jinja syntax there. Braces that shall stay as they are: {{ '{{' }}."
+    if "No filter named" in str(fault) or "No test named" in str(fault):
+        name = str(fault).split("'")[1]
+        known = environment.filters if "filter" in str(fault) else environment.tests
+        return Mistake(
+            "prompt.md", getattr(fault, "lineno", None), None, f"{fault}".rstrip(".") + hint(name, known), remedy
+        )
+    return Mistake("prompt.md", getattr(fault, "lineno", None), None, str(fault).rstrip("."), remedy)
+
+
 def _split(text: str) -> list[tuple[str, str]]:
     marks = list(_MARKER.finditer(text))
     if not marks:
         return [("user", text.strip())]
     if text[: marks[0].start()].strip():
-        raise ConfigError(
-            "prompt.md: text stands before the first marker line.",
-            "Start the file with `<!-- system -->` or `<!-- user -->`, or remove all markers.",
-        )
+        first = next(number for number, line in enumerate(text.split("\n"), 1) if line.strip())
+        problem = "text stands before the first marker line"
+        remedy = "Start the file with `<!-- system -->` or `<!-- user -->`, or remove all markers."
+        raise BrokenJobFolder((Mistake("prompt.md", first, None, problem, remedy),))
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
     return [(mark.group(1), text[mark.end() : end].strip()) for mark, end in zip(marks, ends, strict=True)]

@@ -143,10 +143,13 @@ class AirflowClient:
         parameters = {"source_dag_id": dag_id, "source_run_id": run_id, "order_by": "timestamp", "limit": PAGE}
         return list(self._send("GET", "/api/v2/assets/events", params=parameters)["asset_events"])
 
+    def pools(self) -> dict[str, Json]:
+        """All pools by name."""
+        return {pool["name"]: pool for pool in self._send("GET", "/api/v2/pools", params={"limit": PAGE})["pools"]}
+
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool (deferred tasks do not occupy it) unless it exists; a person may have changed its size."""
-        found = self._send("GET", "/api/v2/pools", params={"limit": PAGE})["pools"]
-        if name not in {pool["name"] for pool in found}:
+        if name not in self.pools():
             body = {"name": name, "slots": slots, "description": description, "include_deferred": False}
             self._send("POST", "/api/v2/pools", json=body)
 

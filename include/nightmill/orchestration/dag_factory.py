@@ -20,6 +20,7 @@ from nightmill.domain.job import Job
 from nightmill.orchestration import tasks
 from nightmill.orchestration.sensor import ShardSensor
 from nightmill.storage import job_folders
+from nightmill.validators.definition import check_definition
 
 PREFIX = "nightmill_"
 POOL = "nightmill_batch"
@@ -42,7 +43,10 @@ def job_dags(built_in: Path) -> Iterator[DAG]:
     for name, folder in found.folders.items():
         if wanted is None or wanted == PREFIX + name:
             try:
-                yield build_dag(job_folders.read(folder), folder)
+                definition = job_folders.read(folder)
+                if wanted is None:  # a task that runs must not fail for a check that is edited just now
+                    check_definition(definition)
+                yield build_dag(definition, folder)
             except NightmillError as fault:
                 faults.append(f"{folder}: {fault}")
             except Exception as fault:  # output.py is somebody's Python: anything can come out of it

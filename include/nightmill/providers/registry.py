@@ -22,6 +22,11 @@ def open_watcher(adapter: str, connection: ProviderConnection) -> BatchWatcher:
     return _adapter(_WATCHERS, adapter)(connection)
 
 
+def list_models(adapter: str, connection: ProviderConnection) -> frozenset[str]:
+    """The models that the account may use. Raises ConfigError for an unknown adapter, and the provider's faults."""
+    return _adapter(_MODELS, adapter)(connection)
+
+
 def known_adapters() -> tuple[str, ...]:
     """Names that `open_provider` and `open_watcher` take."""
     return tuple(sorted(_PROVIDERS))
@@ -45,5 +50,12 @@ def _openai_watcher(connection: ProviderConnection) -> BatchWatcher:
     return OpenAIWatcher(connection)
 
 
+def _openai_models(connection: ProviderConnection) -> frozenset[str]:
+    from nightmill.providers.openai_models import list_models
+
+    return list_models(connection)
+
+
 _PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
 _WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}
+_MODELS: dict[str, Callable[[ProviderConnection], frozenset[str]]] = {"openai": _openai_models}

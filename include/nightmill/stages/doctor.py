@@ -29,6 +29,7 @@ from nightmill.validators.definition import check_definition
 OLDEST_POSTGRES = 16
 CLOCK_LIMIT_S = 5.0
 PATIENCE_S = 10.0
+DECISIVE = frozenset({"ledger: migrations", "ledger: login"})  # without these nothing else can be read there
 _LOOK = "Look at the message of this kind of error; if it stays unclear, report it with the version of nightmill."
 
 
@@ -51,24 +52,28 @@ class Finding:
     remedy: str = ""
 
 
-class Doubt(Exception):  # noqa: N818
-    """Ends a check with a warning."""
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What a check saw when it ends with a warning."""
 
-    def __init__(self, seen: str, remedy: str) -> None:
-        super().__init__(seen)
-        self.seen, self.remedy = seen, remedy
+    seen: str
+    remedy: str
 
 
-def attempt(check: str, look: Callable[[], str]) -> Finding:
+Look = Callable[[], "str | Doubt"]
+
+
+def attempt(check: str, look: Look) -> Finding:
     """Run one check. Messages of foreign errors can hold addresses with passwords: only their kind is told."""
     try:
-        return Finding(check, Status.OK, look())
-    except Doubt as doubt:
-        return Finding(check, Status.WARNING, doubt.seen, doubt.remedy)
+        seen = look()
     except NightmillError as fault:
         return Finding(check, Status.FAILED, fault.cause, fault.remedy)
     except Exception as fault:
         return Finding(check, Status.FAILED, f"ended with {type(fault).__name__}", _LOOK)
+    if isinstance(seen, Doubt):
+        return Finding(check, Status.WARNING, seen.seen, seen.remedy)
+    return Finding(check, Status.OK, seen)
 
 
 def examine_ledger(conn: Connection, now: Callable[[], datetime]) -> Iterator[Finding]:
@@ -90,7 +95,7 @@ def examine_store(store: Callable[[], PayloadStore]) -> Finding:
     """Write, read and delete a small object."""
 
     def look() -> str:
-        here, path, content = store(), f"doctor/{secrets.token_hex(8)}", secrets.token_bytes(64)
+        here, path, content = store(), f"doctor-{secrets.token_hex(8)}", secrets.token_bytes(64)
         here.write(path, content)
         same = here.read(path) == content
         here.delete(path)
@@ -108,13 +113,12 @@ def examine_jobs(
     for fault in found.faults:
         yield Finding("job folders", Status.FAILED, fault.cause, fault.remedy)
     if not found.folders:
-        yield Finding("job folders", Status.WARNING, "none found", f"Name their parent with --jobs or {_JOBS_PATH}.")
+        yield Finding(
+            "job folders", Status.WARNING, "none found", f"Name their parent with --jobs or {job_folders.JOBS_PATH}."
+        )
     account = _Accounts(connections)
     for name, folder in found.folders.items():
         yield from _job(_Job(name, folder), connections, account, ledger, now)
-
-
-_JOBS_PATH = job_folders.JOBS_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,12 @@ def _job(
     yield attempt(f"{job.name}: source", lambda: _source(connections, definition, now()))
     yield attempt(f"{job.name}: provider", lambda: _provider(accounts, provider))
     if ledger is None:
-        yield Finding(f"{job.name}: view", Status.NOT_CHECKED, "the ledger cannot be asked", "See the check ledger.")
+        yield Finding(
+            f"{job.name}: view",
+            Status.NOT_CHECKED,
+            "the ledger is not usable",
+            "Mend what the checks of the ledger say first.",
+        )
         return
     yield attempt(f"{job.name}: view", lambda: _view(ledger, definition))
     yield attempt(f"{job.name}: price", lambda: _price(ledger, provider.model, now()))
@@ -174,7 +183,7 @@ def _migrations(conn: Connection) -> str:
     return "current"
 
 
-def _login(conn: Connection) -> str:
+def _login(conn: Connection) -> str | Doubt:
     login = standing.login(conn)
     if not login.writer:
         raise ConfigError(
@@ -183,7 +192,7 @@ def _login(conn: Connection) -> str:
         )
     if login.superuser or login.owner:
         what = "is a superuser" if login.superuser else "is a member of nightmill_owner"
-        raise Doubt(
+        return Doubt(
             f"the login {login.login} {what}: the database cannot refuse it what a run must not do",
             "Give nightmill_db a login that is a member of nightmill_writer only.",
         )
@@ -225,12 +234,12 @@ class _Accounts:
             return fault
 
 
-def _provider(accounts: _Accounts, provider: Provider) -> str:
+def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
     models = accounts.models(provider.adapter, provider.conn_id)
     if isinstance(models, ProviderRefused) and models.status == 404:
-        raise Doubt(
+        return Doubt(
             f"{provider.conn_id} answers, but lists no models",
-            "Check that the connection's host is the base URL, such as https://api.openai.com/v1, and the model's name.",
+            "Check that the connection's host is the base URL (https://api.openai.com/v1), and the model's name.",
         )
     if isinstance(models, NightmillError):
         raise models
@@ -247,10 +256,10 @@ def _view(ledger: Connection, definition: JobDefinition) -> str:
     return f"results.{definition.job.publish.view} is set up"
 
 
-def _price(ledger: Connection, model: str, now: datetime) -> str:
+def _price(ledger: Connection, model: str, now: datetime) -> str | Doubt:
     price = price_on(prices.of_model(ledger, model), model, now.date())
     if price is None:
-        raise Doubt(
+        return Doubt(
             f"no price of {model} is known: estimates and receipts will say so",
             "Add it to nightmill.price with the day from which it holds.",
         )

@@ -69,6 +69,11 @@ class PayloadStore:
                     "Restore it from a backup; a new run freezes the source anew.",
                 ) from fault
 
+    def delete(self, path: str) -> None:
+        """Delete one object. Raises Transient where the store cannot be reached."""
+        with _reaching_the_store("cleared"):
+            (self._root / path).unlink(missing_ok=True)
+
 
 @contextmanager
 def _reaching_the_store(verb: str) -> Iterator[None]:

@@ -2,12 +2,70 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.nearest import hint, listed
+from nightmill.domain.output_module import line_of
+from nightmill.domain.references import expectations_in
+from nightmill.domain.yaml_lines import YamlLines
+from nightmill.validators.expectations import known_expectations
 from nightmill.validators.schema import AnswerReader, strict_schema
+
+_PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
 
 
 def check_definition(definition: JobDefinition) -> None:
-    """Raise ConfigError for the first fault of a job folder."""
-    definition.check()
-    strict_schema(definition.output)
-    AnswerReader(definition.output)
+    """Raise BrokenJobFolder with all mistakes of a job folder."""
+    found = mistakes_of(definition)
+    if found:
+        raise BrokenJobFolder(found)
+
+
+def mistakes_of(definition: JobDefinition) -> list[Mistake]:
+    """All mistakes of a job folder, those in output.py with their line."""
+    found = definition.mistakes()
+    if not any(mistake.file == "output.py" for mistake in found):
+        for examine in (strict_schema, AnswerReader):
+            try:
+                examine(definition.output)
+            except BrokenJobFolder as fault:
+                found += fault.mistakes
+    found += _unknown_expectations(definition.files.get("checks.yaml", b""))
+    if not any(mistake.file == "job.yaml" for mistake in found):
+        found += _bad_schedule(definition)
+    return [_with_line(mistake, definition.files["output.py"]) for mistake in found]
+
+
+def _with_line(mistake: Mistake, source: bytes) -> Mistake:
+    """The line of `Output.lines[].amount` is that of the field `lines` of the class `Output`."""
+    if mistake.file != "output.py" or mistake.line is not None or not mistake.key:
+        return mistake
+    name, field = re.match(r"(\w+)(?:\.(\w+))?", mistake.key).groups()  # type: ignore[union-attr]
+    return replace(mistake, line=line_of(source, name, field))
+
+
+def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
+    schedule = definition.job.schedule
+    if schedule is None or schedule in _PRESETS:
+        return
+    from croniter import croniter  # type: ignore[import-untyped]
+
+    if not croniter.is_valid(schedule):
+        line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
+        problem = f"no cron expression{hint(schedule, _PRESETS)}"
+        remedy = f'Write minute, hour, day, month and weekday, such as "0 2 * * *", or one of {listed(_PRESETS)}; UTC.'
+        yield Mistake("job.yaml", line, "schedule", problem, remedy)
+
+
+def _unknown_expectations(content: bytes) -> Iterator[Mistake]:
+    known = known_expectations()
+    for index, kind, _ in expectations_in(content):
+        if known and kind.startswith("Expect") and kind not in known:
+            line = YamlLines(content).line(("expectations", index, "type"))
+            problem = f"Great Expectations has no {kind}{hint(kind, known)}"
+            remedy = "Use a class name of gx.expectations."
+            yield Mistake("checks.yaml", line, f"expectations.{index}.type", problem, remedy)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.validators.answer_text import has_duplicate_keys, mend, unwrap
 from nightmill.validators.strict import strict_schema
 
@@ -46,7 +46,7 @@ class Invalid:
 class AnswerReader:
     """Reads answers against one output model: strict types, no unknown fields, no guessing.
 
-    What is mended is only what is lossless (see Valid.notes). Raises ConfigError for a model with field aliases or
+    What is mended is only what is lossless (see Valid.notes). Raises BrokenJobFolder for a model with field aliases or
     computed fields: its stored answers could not be read again.
     """
 
@@ -56,10 +56,9 @@ class AnswerReader:
         by_name = frozenset(_property_names(model.model_json_schema(by_alias=False)))
         written = frozenset(_property_names(model.model_json_schema(mode="serialization")))
         if not names == by_name == written:
-            raise ConfigError(
-                f"The output model {model.__name__} uses field aliases or computed fields.",
-                "Name the fields in output.py as they shall appear in answers and columns, and compute in the query.",
-            )
+            problem = "uses field aliases or computed fields"
+            remedy = "Name the fields as they shall appear in answers and columns, and compute in the query."
+            raise BrokenJobFolder((Mistake("output.py", None, model.__name__, problem, remedy),))
         self._model = model
         self._names = names
         self._has_numbers = _may_hold_numbers(schema)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import BrokenJobFolder, Mistake
 
 _NUMBER_BOUNDS = ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KEPT = ("type", "enum", "description", "minItems", "maxItems", *_NUMBER_BOUNDS)
@@ -19,7 +19,7 @@ _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostnam
 
 
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """The schema to send. Raises ConfigError, naming the place, for what strict mode has no word for: open maps,
+    """The schema to send. Raises BrokenJobFolder, naming the place, for what strict mode has no word for: open maps,
     untyped fields, tuples, a root that is not an object."""
     schema = model.model_json_schema()
     name = model.__name__
@@ -87,8 +87,7 @@ def _without(node: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: value for name, value in node.items() if name != key}
 
 
-def _inexpressible(place: str, what: str) -> ConfigError:
-    return ConfigError(
-        f"output.py: {place} cannot be asked for as structured output: {what}.",
-        "Use fields of str, int, float, bool, date, Literal, enums, lists and nested models.",
-    )
+def _inexpressible(place: str, what: str) -> BrokenJobFolder:
+    problem = f"cannot be asked for as structured output: {what}"
+    remedy = "Use fields of str, int, float, bool, date, Literal, enums, lists and nested models."
+    return BrokenJobFolder((Mistake("output.py", None, place, problem, remedy),))

@@ -1,0 +1,85 @@
+"""validate: every mistake of every job folder, with file, line and key. Touches no service."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.storage import job_folders
+from nightmill.validators.definition import mistakes_of
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is wrong with a folder, and what is probably wrong."""
+
+    job: str
+    mistakes: tuple[Mistake, ...]
+    warnings: tuple[Mistake, ...] = ()
+
+
+def run(built_in: Path, as_json: bool) -> int:
+    """Print the verdicts; 1 when a folder has mistakes. Warnings fail nothing."""
+    verdicts = list(examine(built_in))
+    if as_json:
+        print(json.dumps({one.job: _fields(one) for one in verdicts}))
+    else:
+        print("\n".join(line for one in verdicts for line in _lines(one)) or "no jobs")
+    return 1 if any(one.mistakes for one in verdicts) else 0
+
+
+def examine(built_in: Path) -> Iterator[Verdict]:
+    """One verdict per job folder; `(folders)` stands for what is wrong beside them."""
+    found = job_folders.find(job_folders.roots(built_in))
+    if found.faults:
+        beside = (Mistake("", None, None, fault.cause.rstrip("."), fault.remedy) for fault in found.faults)
+        yield Verdict("(folders)", tuple(beside))
+    views: dict[str, str] = {}
+    for name, folder in found.folders.items():
+        verdict = _of_folder(name, folder)
+        if not verdict.mistakes:
+            view = job_folders.read(folder).job.publish.view
+            if views.setdefault(view, name) != name:
+                problem = f"the job {views[view]!r} publishes {view!r} too"
+                twice = Mistake(str(folder / "job.yaml"), None, "publish.view", problem, "Give each job its own view.")
+                verdict = replace(verdict, mistakes=(twice,))
+        yield verdict
+
+
+def _of_folder(name: str, folder: Path) -> Verdict:
+    try:
+        definition = job_folders.read(folder)
+        mistakes = mistakes_of(definition)
+    except BrokenJobFolder as fault:
+        return Verdict(name, fault.mistakes)
+    warnings = [*definition.warnings(), *job_folders.unread_files(folder)]
+    return Verdict(name, tuple(_in(folder, mistakes)), tuple(_in(folder, warnings)))
+
+
+def _in(folder: Path, mistakes: list[Mistake]) -> Iterator[Mistake]:
+    """With paths that an editor or a terminal can open."""
+    for mistake in mistakes:
+        yield replace(mistake, file=str(folder / mistake.file) if (folder / mistake.file).exists() else str(folder))
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    if not verdict.mistakes:
+        yield f"{verdict.job}: valid"
+    else:
+        count = len(verdict.mistakes)
+        yield f"{verdict.job}: {count} {'mistake' if count == 1 else 'mistakes'}"
+    for mistake in verdict.mistakes:
+        yield f"  {mistake}\n    {mistake.remedy}"
+    for warning in verdict.warnings:
+        yield f"  warning: {warning}\n    {warning.remedy}"
+
+
+def _fields(verdict: Verdict) -> dict[str, object]:
+    return {
+        "valid": not verdict.mistakes,
+        "mistakes": [asdict(one) for one in verdict.mistakes],
+        "warnings": [asdict(one) for one in verdict.warnings],
+    }

@@ -1,0 +1,101 @@
+"""Names in one file of a job folder that must exist in another: fields of output.py, columns, prompt variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any
+
+import yaml
+
+from nightmill.domain.columns import PROVENANCE_COLUMNS
+from nightmill.domain.errors import Mistake
+from nightmill.domain.job import Job
+from nightmill.domain.nearest import hint, listed, nearest
+from nightmill.domain.prompt import Prompt
+from nightmill.domain.yaml_lines import Place, YamlLines
+
+_COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
+
+
+def unknown_fields(content: bytes, fields: Set[str]) -> Iterator[Mistake]:
+    """What job.yaml names that output.py does not have. Reads plain YAML: the file may have other mistakes."""
+    raw = _plain(content)
+    named: list[tuple[Place, Any]] = []
+    for index, rule in enumerate(_entries(raw, "validation", "citations")):
+        named.append(
+            (("validation", "citations", index, "quote"), rule.get("quote") if isinstance(rule, dict) else None)
+        )
+    for index, field in enumerate(_entries(raw, "gold", "fields")):
+        named.append((("gold", "fields", index), field))
+    for place, name in named:
+        if isinstance(name, str) and name not in fields:
+            key, line = ".".join(map(str, place)), YamlLines(content).line(place)
+            problem = f"output.py has no field {name!r}{hint(name, fields)}"
+            yield Mistake("job.yaml", line, key, problem, f"Use one of {listed(fields)}.")
+
+
+def unknown_check_columns(content: bytes, fields: Set[str]) -> Iterator[Mistake]:
+    """What checks.yaml names that the staging table does not have. Reads plain YAML too."""
+    known = fields | set(PROVENANCE_COLUMNS)
+    for index, kind, arguments in expectations_in(content):
+        for argument, name in _named_columns(arguments):
+            if name not in known:
+                line = YamlLines(content).line(("expectations", index, argument))
+                problem = f"output.py has no field {name!r}{hint(name, known)}"
+                remedy = f"Use one of {listed(fields)}, or a column that every row has: {listed(PROVENANCE_COLUMNS)}."
+                yield Mistake("checks.yaml", line, f"{kind}.{argument}", problem, remedy)
+
+
+def expectations_in(content: bytes) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Position, type and arguments of each entry of checks.yaml that has a type, whatever else is wrong there."""
+    for index, entry in enumerate(_entries(_plain(content), "expectations")):
+        if isinstance(entry, dict) and isinstance(entry.get("type"), str):
+            yield index, entry["type"], entry
+
+
+def _plain(content: bytes) -> Any:
+    try:
+        return yaml.safe_load(content)
+    except yaml.YAMLError:
+        return None
+
+
+def _entries(value: Any, *keys: str) -> list[Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, list) else []
+
+
+def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    for argument in _COLUMN_ARGUMENTS:
+        value = arguments.get(argument)
+        for name in value if isinstance(value, list) else [value]:
+            if isinstance(name, str):
+                yield argument, name
+
+
+def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake]:
+    """Warnings: what the query alone can prove wrong. A prompt that leaves the document out, and names that look like
+    a misspelt column of source.columns."""
+    columns = job.source.columns
+    roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
+    if columns.text not in prompt.variables:
+        yield Mistake(
+            "prompt.md",
+            None,
+            None,
+            f"the document is not in the prompt: source.columns.text is {columns.text!r}",
+            f"Add {{{{ {columns.text} }}}} where the document shall stand, or correct source.columns.text in job.yaml.",
+        )
+    for name, line in sorted(prompt.lines.items(), key=lambda one: one[1]):
+        if name not in roles and (found := nearest(name, roles)):
+            yield Mistake("prompt.md", line, name, f"no column of source.columns; did you mean {found!r}?", _FINE)
+    for index, rule in enumerate(job.validation.citations):
+        if rule.source not in roles | prompt.variables and (found := nearest(rule.source, roles | prompt.variables)):
+            place: Place = ("validation", "citations", index, "source")
+            key, line = ".".join(map(str, place)), YamlLines(content).line(place)
+            problem = f"{rule.source!r} is no column of source.columns and not in prompt.md; did you mean {found!r}?"
+            yield Mistake("job.yaml", line, key, problem, _FINE)
+
+
+_FINE = "Correct it, unless the source query returns a column of this name."

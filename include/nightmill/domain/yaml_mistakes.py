@@ -1,0 +1,189 @@
+"""Reading a YAML file of a job folder, and saying in plain words what is wrong with it, line by line.
+
+Values are never repeated: people paste connection URLs and keys into places where they do not belong.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.nearest import hint, listed, nearest
+from nightmill.domain.yaml_lines import Place, YamlLines
+
+M = TypeVar("M", bound=BaseModel)
+
+_EXPECTED = {
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "tuple": "a list",
+    "list": "a list",
+    "dict": "a mapping of keys and values",
+    "model": "a mapping of keys and values",
+}
+_KINDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "a list",
+    dict: "a mapping",
+}
+_SYMBOLS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
+_UNKNOWN = "extra_forbidden"
+
+
+def read_yaml(model: type[M], file: str, content: bytes) -> M:
+    """The file as its model. Raises BrokenJobFolder with every mistake in it."""
+    try:
+        value = yaml.safe_load(content)
+    except yaml.YAMLError as fault:
+        raise BrokenJobFolder((_syntax(file, fault),)) from fault
+    if value is not None and not isinstance(value, dict):
+        problem = f"expected keys and values such as `{next(iter(model.model_fields))}: ..`, found {_kind(value)}"
+        raise BrokenJobFolder((Mistake(file, 1, None, problem, f"Known keys: {listed(model.model_fields)}."),))
+    try:
+        return model.model_validate(value or {})
+    except ValidationError as fault:
+        mistakes = [*_mistakes(model, file, fault, YamlLines(content)), *doubled_keys(file, content)]
+    raise BrokenJobFolder(sorted(mistakes, key=lambda one: one.line or 0))  # without pydantic's text: it holds values
+
+
+def doubled_keys(file: str, content: bytes) -> Iterator[Mistake]:
+    """Keys that stand twice in one mapping. The content must be YAML."""
+    for place, first, line in YamlLines(content).doubled():
+        problem = f"stands in line {first} already, and only the last one would count"
+        yield Mistake(file, line, _dotted(place), problem, "Keep one of them.")
+
+
+def _syntax(file: str, fault: yaml.YAMLError) -> Mistake:
+    mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
+    problem = getattr(fault, "problem", None) or "holds a character that YAML does not allow"
+    context = getattr(fault, "context", None)
+    said = f"not YAML: {problem}" + (f" ({context})" if context else "")
+    remedy = "Mend the YAML there; the cause can stand a line above: a bracket or quote that is not closed, an indent."
+    return Mistake(file, mark.line + 1 if mark else None, None, said, remedy)
+
+
+def _mistakes(model: type[BaseModel], file: str, fault: ValidationError, lines: YamlLines) -> Iterator[Mistake]:
+    errors = fault.errors(include_url=False)
+    meant = {meant for error in errors if error["type"] == _UNKNOWN and (meant := _meant(model, error["loc"]))}
+    for error in errors:
+        place = error["loc"]
+        if error["type"] == "missing" and place in meant:
+            continue  # the misspelt key says it already
+        problem, remedy = _said(model, error)
+        yield Mistake(file, lines.line(place), _dotted(place) or None, problem, remedy)
+
+
+def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
+    """Problem and remedy of one of pydantic's errors."""
+    place, kind = error["loc"], str(error["type"])
+    context = error.get("ctx") or {}
+    if kind == _UNKNOWN:
+        return _unknown(model, place)
+    description = _description(model, place)
+    if kind == "missing":
+        parent = model_at(model, place[:-1])
+        return "missing", description or f"Known keys here: {listed(parent.model_fields) if parent else ''}."
+    if kind == "literal_error":
+        choices = _choices(model, place)
+        found = hint(str(error["input"]), choices)
+        return f"expected one of {listed(choices)}{found}", description or "Use one of these words."
+    if kind == "string_pattern_mismatch":
+        return "has a form that is not allowed here", description or f"It must match {context.get('pattern')}."
+    if kind == "value_error":
+        return str(context["error"]), description or "See docs/job_reference.md."
+    bound = next((f"{_SYMBOLS[name]} {context[name]}" for name in _SYMBOLS if name in context), None)
+    if bound:
+        return f"expected a value {bound}", description or "See docs/job_reference.md."
+    return _wrong_type(kind, error["input"], error["msg"]), _retype(kind, error["input"], description)
+
+
+def _wrong_type(kind: str, value: Any, otherwise: str) -> str:
+    expected = _EXPECTED.get(kind.split("_")[0])
+    return f"expected {expected}, found {_kind(value)}" if expected else otherwise
+
+
+def _retype(kind: str, value: Any, description: str) -> str:
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return "Put it in quotes."
+    if value is None:
+        return "Give it a value, or leave the key out where it has a default."
+    return description or "See docs/job_reference.md."
+
+
+def _unknown(model: type[BaseModel], place: Place) -> tuple[str, str]:
+    parent = model_at(model, place[:-1])
+    known = list(parent.model_fields) if parent else []
+    name = str(place[-1])
+    elsewhere = [path for path in _all_places(model) if path[-1] == name]
+    if not nearest(name, known) and len(elsewhere) == 1:
+        return f"unknown key here; did you mean {_dotted(elsewhere[0])!r}?", f"Known keys here: {listed(known)}."
+    return f"unknown key{hint(name, known)}", f"Known keys here: {listed(known)}."
+
+
+def _meant(model: type[BaseModel], place: Place) -> Place | None:
+    parent = model_at(model, place[:-1])
+    found = nearest(str(place[-1]), parent.model_fields) if parent else None
+    return (*place[:-1], found) if found else None
+
+
+def model_at(model: type[BaseModel], place: Iterable[str | int]) -> type[BaseModel] | None:
+    """The model of the mapping at a place; list positions are skipped."""
+    here: type[BaseModel] | None = model
+    for part in place:
+        if isinstance(part, str):
+            field = here.model_fields.get(part) if here else None
+            here = inner_model(field.annotation) if field else None
+    return here
+
+
+def inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside `X`, `X | None` or `tuple[X, ...]`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    if get_origin(annotation) in (types.UnionType, Union, tuple, list, Annotated):
+        return next((found for one in get_args(annotation) if (found := inner_model(one))), None)
+    return None
+
+
+def _all_places(model: type[BaseModel], above: Place = ()) -> Iterator[Place]:
+    for name, field in model.model_fields.items():
+        yield (*above, name)
+        inner = inner_model(field.annotation)
+        if inner:
+            yield from _all_places(inner, (*above, name))
+
+
+def _field(model: type[BaseModel], place: Place) -> Any:
+    names = [index for index, part in enumerate(place) if isinstance(part, str)]
+    parent = model_at(model, place[: names[-1]]) if names else None
+    return parent.model_fields.get(str(place[names[-1]])) if parent else None
+
+
+def _description(model: type[BaseModel], place: Place) -> str:
+    field = _field(model, place)
+    return (field.description or "") if field is not None else ""
+
+
+def _choices(model: type[BaseModel], place: Place) -> list[str]:
+    field = _field(model, place)
+    return [str(choice) for choice in get_args(field.annotation)] if field is not None else []
+
+
+def _kind(value: Any) -> str:
+    if value is None or value == "":
+        return "nothing"
+    return _KINDS.get(type(value), f"a {type(value).__name__}")
+
+
+def _dotted(place: Iterable[str | int]) -> str:
+    return ".".join(map(str, place))

@@ -1,0 +1,37 @@
+"""The models that an account may use: a cheap call that shows whether address and key are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import httpx2
+import openai
+
+from nightmill.domain.errors import NightmillError
+from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.openai_client import open_client
+from nightmill.providers.openai_faults import fault_of, malformed
+from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
+
+_DOING = "listing models"
+
+
+def list_models(connection: ProviderConnection) -> frozenset[str]:
+    """Ids from GET /models. Raises ProviderUnavailable or ProviderRefused (401 and 403: the key; 404: no such path)."""
+    client = open_client(connection, max_retries=0)
+    fault: NightmillError
+    try:
+        answer = json_object(client.models.with_raw_response.list().http_response.content)
+        entries = answer.get("data")
+        return frozenset(
+            entry["id"]
+            for entry in (entries if isinstance(entries, list) else ())
+            if isinstance(entry, Mapping) and isinstance(entry.get("id"), str)
+        )
+    except (openai.OpenAIError, httpx2.HTTPError) as error:
+        fault = fault_of(error, _DOING, connection, lagging=False)
+    except MalformedAnswerError as error:
+        fault = malformed(str(error), _DOING, connection)
+    finally:
+        client.close()
+    raise fault

@@ -1,0 +1,220 @@
+"""`python -m nightmill doctor` on a real ledger, source, object store and provider: each fault with its remedy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pipeline import Pipeline
+
+from nightmill.cli.commands import main
+from nightmill.environment import utc_now
+from nightmill.local.postgres import Server
+from nightmill.simulator.server import start_in_thread
+from nightmill.simulator.settings import Settings
+from nightmill.stages import doctor
+
+KEY = "sk-the-key-that-must-not-show"
+
+
+@dataclass
+class Surgery:
+    """A healthy deployment; tests break one thing and ask the doctor."""
+
+    pipeline: Pipeline
+    patch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str]
+
+    def connect(self, conn_id: str, uri: str) -> None:
+        self.patch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", uri)
+
+    def connect_provider(self, base_url: str, key: str = KEY) -> None:
+        self.connect("provider", json.dumps({"conn_type": "generic", "host": base_url, "password": key}))
+
+    def run(self) -> tuple[int, dict[str, dict[str, str]]]:
+        code = main(["doctor", "--json", "--jobs", str(self.pipeline.folder.parent)])
+        said = self.capsys.readouterr().out
+        assert KEY not in said
+        return code, {one.pop("check"): one for one in json.loads(said)}
+
+    def failing(self) -> dict[str, dict[str, str]]:
+        """What failed; the command says so too."""
+        code, findings = self.run()
+        failed = {check: one for check, one in findings.items() if one["status"] == "failed"}
+        assert code == (1 if failed else 0)
+        assert all(one["remedy"] for one in findings.values() if one["status"] != "ok")
+        return failed
+
+
+@pytest.fixture
+def surgery(
+    pipeline: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Surgery:
+    made = Surgery(pipeline, monkeypatch, capsys)
+    for name in ("URL", "USER", "PASSWORD"):
+        monkeypatch.delenv(f"NIGHTMILL_AIRFLOW_{name}", raising=False)
+    monkeypatch.delenv("NIGHTMILL_JOBS_PATH", raising=False)
+    monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
+    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{tmp_path / 'objects'}")
+    made.connect("nightmill_db", pipeline.writer_dsn)
+    made.connect("source", pipeline.admin_dsn)
+    made.connect_provider(pipeline.simulator.base_url)
+    return made
+
+
+def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_address(surgery: Surgery) -> None:
+    code, findings = surgery.run()
+    assert code == 0
+    assert {check: one["status"] for check, one in findings.items()} == {
+        "ledger": "ok",
+        "ledger: Postgres version": "ok",
+        "ledger: migrations": "ok",
+        "ledger: login": "ok",
+        "ledger: clock": "ok",
+        "object store": "ok",
+        "notes: job folder": "ok",
+        "notes: source": "ok",
+        "notes: provider": "ok",
+        "notes: view": "ok",
+        "notes: price": "ok",
+        "airflow": "not checked",
+    }
+    assert "NIGHTMILL_AIRFLOW_URL" in findings["airflow"]["remedy"]
+
+
+def test_it_leaves_nothing_in_the_object_store_and_sends_no_work(surgery: Surgery, tmp_path: Path) -> None:
+    surgery.run()
+    assert list((tmp_path / "objects").iterdir()) == []
+    assert surgery.pipeline.simulator.books(summary=True)["batches"] == []
+
+
+def test_for_people_each_line_is_marked_and_the_last_one_counts(surgery: Surgery) -> None:
+    surgery.connect_provider("http://127.0.0.1:9/v1")
+    assert main(["doctor", "--jobs", str(surgery.pipeline.folder.parent)]) == 1
+    lines = surgery.capsys.readouterr().out.splitlines()
+    assert lines[0] == "ok       ledger: nightmill_db answers"
+    assert any(line.startswith("FAILED   notes: provider: ") for line in lines)
+    assert lines[-1] == "10 ok, 1 failed, 1 not checked"
+
+
+def test_a_ledger_that_does_not_answer_stops_no_other_check(surgery: Surgery) -> None:
+    surgery.connect("nightmill_db", "postgresql://me:hunter2@127.0.0.1:9/x")
+    code, findings = surgery.run()
+    assert code == 1
+    assert findings["ledger"]["status"] == "failed"
+    assert "Check the connection nightmill_db" in findings["ledger"]["remedy"]
+    assert "hunter2" not in json.dumps(findings)
+    assert findings["notes: view"]["status"] == "not checked"
+    assert {findings[check]["status"] for check in ("object store", "notes: source", "notes: provider")} == {"ok"}
+
+
+def test_connections_that_are_not_defined_are_named(surgery: Surgery) -> None:
+    for conn_id in ("NIGHTMILL_DB", "SOURCE", "PROVIDER"):
+        surgery.patch.delenv(f"AIRFLOW_CONN_{conn_id}")
+    failed = surgery.failing()
+    assert failed.keys() == {"ledger", "notes: source", "notes: provider"}
+    assert "Set AIRFLOW_CONN_SOURCE" in failed["notes: source"]["remedy"]
+
+
+def test_a_database_without_a_ledger_needs_init_db(surgery: Surgery, make_database: Callable[..., str]) -> None:
+    surgery.connect("nightmill_db", make_database())
+    failed = surgery.failing()
+    assert "no ledger" in failed["ledger: migrations"]["seen"]
+    assert "init-db" in failed["ledger: migrations"]["remedy"]
+
+
+def test_migrations_behind_and_ahead_are_named(surgery: Surgery) -> None:
+    surgery.pipeline.sql("delete from nightmill.migration where number = (select max(number) from nightmill.migration)")
+    assert "The ledger lacks 00" in surgery.failing()["ledger: migrations"]["seen"]
+    surgery.pipeline.sql("insert into nightmill.migration (number, name) values (9999, 'later')")
+    assert "migration 9999 is unknown here" in surgery.failing()["ledger: migrations"]["seen"]
+
+
+def test_a_login_outside_the_writer_role_fails_and_an_owner_is_a_warning(
+    surgery: Surgery, postgres_server: Server
+) -> None:
+    database = surgery.pipeline.admin_dsn.rsplit("/", 1)[1]
+    postgres_server.create_login("nightmill_test_stranger")
+    surgery.connect("nightmill_db", postgres_server.dsn(database, "nightmill_test_stranger"))
+    assert 'grant nightmill_writer to "nightmill_test_stranger"' in surgery.failing()["ledger: login"]["remedy"]
+    surgery.connect("nightmill_db", surgery.pipeline.admin_dsn)
+    code, findings = surgery.run()
+    assert (code, findings["ledger: login"]["status"]) == (0, "warning")
+
+
+def test_a_broken_folder_and_one_that_is_not_applied_are_told_apart(surgery: Surgery) -> None:
+    surgery.pipeline.edit("job.yaml", "view: notes", "view: fresh")
+    assert "nightmill apply" in surgery.failing()["notes: view"]["remedy"]
+    surgery.pipeline.edit("job.yaml", "model:", "modle:")
+    failed = surgery.failing()
+    assert failed.keys() == {"notes: job folder"}
+    assert failed["notes: job folder"]["seen"].endswith("provider.modle: unknown key; did you mean 'model'?")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("prompt.md", "{{ body }}", "{{ boddy }}", "no column 'boddy' (did you mean 'body'?)"),
+        ("job.yaml", "from documents", "from docments", 'relation "docments" does not exist'),
+        (
+            "job.yaml",
+            "from documents",
+            "from documents where id > %(since)s",
+            "a parameter that this run does not have",
+        ),
+    ],
+)
+def test_a_query_that_cannot_feed_the_job_is_found(surgery: Surgery, file: str, old: str, new: str, said: str) -> None:
+    surgery.pipeline.edit(file, old, new)
+    assert said in surgery.failing()["notes: source"]["seen"]
+
+
+def test_a_wrong_key_an_unknown_model_and_a_wrong_address_are_told_apart(surgery: Surgery, tmp_path: Path) -> None:
+    strict = start_in_thread(Settings(data_dir=tmp_path / "strict", batch_s=0, api_key="another"))
+    try:
+        surgery.connect_provider(strict.base_url)
+        found = surgery.failing()["notes: provider"]
+        assert "HTTP 401" in found["seen"]
+        assert "Check key" in found["remedy"]
+    finally:
+        strict.stop()
+    surgery.connect_provider("http://127.0.0.1:9/v1")
+    assert "could not be reached" in surgery.failing()["notes: provider"]["seen"]
+    surgery.connect_provider(surgery.pipeline.simulator.base_url + "/nonsense")
+    code, findings = surgery.run()
+    assert (code, findings["notes: provider"]["status"]) == (0, "warning")
+    surgery.connect_provider(surgery.pipeline.simulator.base_url)
+    surgery.pipeline.edit("job.yaml", "model: echo-1", "model: ecko-1")
+    code, findings = surgery.run()
+    assert code == 1
+    assert "lists no model 'ecko-1'; did you mean 'echo-1'?" in findings["notes: provider"]["seen"]
+    assert findings["notes: price"]["status"] == "warning"
+
+
+def test_an_object_store_that_cannot_be_written_is_found(surgery: Surgery, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    surgery.patch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{tmp_path / 'file'}")
+    assert "Check NIGHTMILL_OBJECT_STORE" in surgery.failing()["object store"]["remedy"]
+
+
+def test_clocks_that_differ_are_found(surgery: Surgery) -> None:
+    with doctor.open_ledger(surgery.pipeline.writer_dsn) as conn:
+        findings: dict[str, Any] = {
+            one.check: one for one in doctor.examine_ledger(conn, lambda: utc_now() - timedelta(seconds=60))
+        }
+    assert findings["ledger: clock"].status is doctor.Status.FAILED
+    assert "60 s apart" in findings["ledger: clock"].seen
+
+
+def test_an_airflow_that_does_not_answer_fails_and_a_login_in_its_address_is_refused(surgery: Surgery) -> None:
+    surgery.patch.setenv("NIGHTMILL_AIRFLOW_URL", "http://127.0.0.1:9")
+    surgery.patch.setenv("NIGHTMILL_AIRFLOW_USER", "me")
+    surgery.patch.setenv("NIGHTMILL_AIRFLOW_PASSWORD", KEY)
+    assert "did not answer" in surgery.failing()["airflow: triggerer"]["seen"]
+    surgery.patch.setenv("NIGHTMILL_AIRFLOW_URL", f"http://me:{KEY}@127.0.0.1:9")
+    assert surgery.failing().keys() == {"airflow"}

@@ -1,0 +1,26 @@
+"""doctor asks a real Airflow about its components and pools."""
+
+from __future__ import annotations
+
+from support.running_site import Site
+
+from nightmill.cli.doctor import examine_airflow
+
+
+def test_a_healthy_airflow_passes_every_check(site: Site) -> None:
+    login = site.client._login
+    variables = {
+        "NIGHTMILL_AIRFLOW_URL": site.client.base_url,
+        "NIGHTMILL_AIRFLOW_USER": login["username"],
+        "NIGHTMILL_AIRFLOW_PASSWORD": login["password"],
+    }
+    findings = {one.check: (one.status.value, one.seen) for one in examine_airflow(variables)}
+    assert {check: status for check, (status, _) in findings.items()} == {
+        "airflow: metadatabase": "ok",
+        "airflow: scheduler": "ok",
+        "airflow: dag_processor": "ok",
+        "airflow: triggerer": "ok",
+        "airflow: pool nightmill_batch": "ok",
+        "airflow: pool nightmill_online": "ok",
+        "airflow: import errors": "ok",
+    }, findings
