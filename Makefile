@@ -82,6 +82,10 @@ status: $(READY) ## Show what runs where
 psql: $(READY) ## Open psql on the local stack's database
 	@"$(BIN)/python" -m nightmill.local psql
 
+.PHONY: cli
+cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doctor", "apply", ...)
+	@"$(BIN)/python" -m nightmill.local cli $(ARGS)
+
 .PHONY: test
 test: $(READY) ## Run the tests (ARGS="tests/local -k ports" runs some)
 	@"$(BIN)/python" -m pytest -m "not slow" $(ARGS)

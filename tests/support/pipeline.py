@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -144,17 +145,13 @@ class Pipeline:
     def wake(self, shard_id: int, *, fresh: bool = False) -> Finished | Waiting:
         return wake(self.env, self.live, shard_id, fresh=fresh)
 
-    def drive(self, shard_ids: Sequence[int], rounds: int = 200) -> None:
+    def drive(self, shard_ids: Sequence[int], seconds: float = 60) -> None:
         """Wake the shards in turn until all are finished."""
-        import time
-
-        open_ids = list(shard_ids)
-        for attempt in range(rounds):
-            open_ids = [one for one in open_ids if isinstance(self.wake(one, fresh=attempt == 0), Waiting)]
-            if not open_ids:
-                return
+        open_ids, fresh, until = list(shard_ids), True, time.monotonic() + seconds
+        while open_ids := [one for one in open_ids if isinstance(self.wake(one, fresh=fresh), Waiting)]:
+            assert time.monotonic() < until, f"shards {open_ids} did not finish in {seconds} s"
+            fresh = False
             time.sleep(0.05)
-        raise AssertionError(f"shards {open_ids} did not finish in {rounds} wake-ups")
 
     def finish(self, batch: Batch) -> report.Report:
         """Everything after run_shard."""

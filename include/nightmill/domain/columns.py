@@ -41,7 +41,10 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
     Raises BrokenJobFolder where fields have names of provenance columns.
     """
     definitions = schema.get("$defs", {})
-    properties = schema.get("properties", {})
+    properties = _resolve(schema, definitions).get("properties", {})
+    if not properties:
+        remedy = "Give it fields: each becomes a column of the view."
+        raise BrokenJobFolder([Mistake("output.py", None, "Output", "has no fields", remedy)])
     taken = [name for name in properties if name in PROVENANCE_COLUMNS]
     if taken:
         remedy = f"Rename it; taken names are {', '.join(PROVENANCE_COLUMNS)}."

@@ -74,6 +74,10 @@ class StaleWriter(Terminal):
     """The writer's generation or shard lease is older than the ledger's: somebody else took over or cancelled."""
 
 
+class Unstorable(Terminal):
+    """The database cannot hold one of the answers of a chunk. Says nothing of the answer itself."""
+
+
 class IllegalTransition(Terminal):
     """A state edge that is not in the edge table, or a from-state that is no longer current."""
 

@@ -94,3 +94,8 @@ def classify_unfinished_answer(finish_reason: str | None, refusal: bool, text: s
 def lost_line() -> Failure:
     """A request that stands in neither result file of a batch that ended."""
     return Failure(FailureClass.TRANSIENT, "lost_line", "the provider returned no line for this request")
+
+
+def does_not_fit() -> Failure:
+    """An answer that its model accepts and the view's columns cannot hold, such as a time zone beyond 16 hours."""
+    return Failure(FailureClass.OUTPUT, "does_not_fit_column", "the answer does not fit the view's columns")

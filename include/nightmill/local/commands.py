@@ -27,12 +27,17 @@ def main(argv: Sequence[str]) -> int:
         "demo": (run_demo, "up, then run the demo job and show its result"),
         "psql": (psql, "open psql on the database nightmill as its owner"),
     }
-    parser = argparse.ArgumentParser(prog="python -m nightmill.local", description="The local stack.")
+    parser = argparse.ArgumentParser(
+        prog="python -m nightmill.local",
+        description="The local stack. `cli ...` runs `python -m nightmill ...` with its connections.",
+    )
     choices = parser.add_subparsers(dest="command", required=True)
     for name, (_, text) in commands.items():
         choices.add_parser(name, help=text, description=text)
-    command, _ = commands[parser.parse_args(argv).command]
     try:
+        if argv[:1] == ["cli"]:
+            cli(Stack(settings_from_env()), argv[1:])
+        command, _ = commands[parser.parse_args(argv).command]
         return command(Stack(settings_from_env()))
     except NightmillError as problem:
         print(f"error: {problem.cause}\nremedy: {problem.remedy}", file=sys.stderr)
@@ -83,6 +88,14 @@ def psql(stack: Stack) -> NoReturn:
     env = os.environ | {"PGPASSWORD": running.server.password(OWNER), "PGPORT": str(running.server.port)}
     program = str(binaries() / "psql")
     os.execve(program, [program, "-h", LOOPBACK, "-U", OWNER, "-d", LEDGER_DATABASE], env)
+
+
+def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:
+    """Replace this process by `python -m nightmill ARGUMENTS`, with the stack's connections."""
+    running = stack.attach()
+    if running is None:
+        raise ConfigError("The stack is not up.", "run `make up`.")
+    os.execve(sys.executable, [sys.executable, "-m", "nightmill", *arguments], dict(running.env))
 
 
 def login_line(running: Running) -> str:

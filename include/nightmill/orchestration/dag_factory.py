@@ -27,32 +27,41 @@ POOL = "nightmill_batch"
 START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
-class BrokenJobs(DAG):
-    """Stands for job folders that cannot be read: becomes the file's import error and hides no other job."""
-
-    def validate(self) -> None:
-        """Called by Airflow for every DAG of a file; what it raises is shown in the UI."""
-        raise ValueError(self.description)
-
-
 def job_dags(built_in: Path) -> Iterator[DAG]:
-    """The DAGs of all job folders below `built_in` and NIGHTMILL_JOBS_PATH; only the one a running task needs."""
+    """The DAGs of all good job folders below `built_in` and NIGHTMILL_JOBS_PATH; only the one a running task needs."""
     wanted = get_parsing_context().dag_id
-    found = job_folders.find(job_folders.roots(built_in))
-    faults = [str(fault) for fault in found.faults]
-    for name, folder in found.folders.items():
+    for name, folder in job_folders.find(job_folders.roots(built_in)).folders.items():
         if wanted is None or wanted == PREFIX + name:
-            try:
-                definition = job_folders.read(folder)
-                if wanted is None:  # a task that runs must not fail for a check that is edited just now
-                    check_definition(definition)
-                yield build_dag(definition, folder)
-            except NightmillError as fault:
-                faults.append(f"{folder}: {fault}")
-            except Exception as fault:  # output.py is somebody's Python: anything can come out of it
-                faults.append(f"{folder}: output.py or another file of this job raised {fault!r}. Remedy: mend it.")
-    if faults and wanted is None:
-        yield BrokenJobs("nightmill_broken_jobs", description="\n\n".join(faults), schedule=None)
+            dag, _ = _build(folder, running=wanted is not None)
+            if dag is not None:
+                yield dag
+
+
+def refuse_broken_jobs(built_in: Path) -> None:
+    """Raise ConfigError with what is wrong with the other job folders.
+
+    For a DAG file of its own: Airflow takes every DAG of a file with an import error off the schedule, so the error
+    must not come from the file that holds the good jobs.
+    """
+    found = job_folders.find(job_folders.roots(built_in))
+    built = (_build(folder, running=False) for folder in found.folders.values())
+    faults = [*map(str, found.faults), *(fault for _, fault in built if fault is not None)]
+    if faults:
+        raise ConfigError("\n\n".join(faults), "Mend these job folders; all other jobs go on.")
+
+
+def _build(folder: Path, *, running: bool) -> tuple[DAG | None, str | None]:
+    """A folder's DAG, or what is wrong with it. While a task runs nothing is checked that it does not need: the
+    folder may be edited just now."""
+    try:
+        definition = job_folders.read(folder)
+        if not running:
+            check_definition(definition)
+        return build_dag(definition, folder), None
+    except NightmillError as fault:
+        return None, f"{folder}: {fault}"
+    except Exception as fault:  # output.py is somebody's Python: anything can come out of it
+        return None, f"{folder}: output.py or another file of this job raised {fault!r}. Remedy: mend it."
 
 
 def build_dag(definition: JobDefinition, folder: Path) -> DAG:
@@ -69,6 +78,7 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         max_active_runs=1,
         tags=sorted({"nightmill", *job.tags}),
         params=_params(),
+        auto_register=False,  # built for a look at its mistakes too; what a DAG file wants to keep it names
         default_args={"owner": job.owner, "retries": 5, "retry_delay": timedelta(seconds=10)},
     ) as dag:
         _wire(job, str(folder))

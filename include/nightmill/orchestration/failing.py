@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -21,3 +23,19 @@ def as_airflow_failure() -> Iterator[None]:
         raise AirflowFailException(str(fault)) from None
     except NightmillError as fault:
         raise AirflowException(str(fault)) from None
+    except AirflowException:
+        raise
+    except Exception as fault:  # its text can quote a document or an answer
+        raise AirflowException(f"{type(fault).__name__} {_state(fault)}at {_place(fault)}") from None
+
+
+def _state(fault: Exception) -> str:
+    """The database's error code, which quotes nothing."""
+    code = getattr(fault, "sqlstate", None)
+    return f"(SQLSTATE {code}) " if code else ""
+
+
+def _place(fault: Exception) -> str:
+    """The way through our own code, innermost last."""
+    frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if "/nightmill/" in frame.filename]
+    return " > ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-4:])

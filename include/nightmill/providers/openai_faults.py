@@ -23,7 +23,7 @@ _BILLING_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", 
 _MISSING_FILE = re.compile(
     r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
 )
-_UNCLEAR = frozenset({408, 409})
+_UNCLEAR = frozenset({408, 409, 425})
 _LATER = frozenset({408, 409, 425})
 
 
@@ -54,7 +54,8 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
     status = error.status_code
     if status in (400, 404) and _MISSING_FILE.search(_body_text(error)):
         return _unavailable(error, doing, connection, "does not see the uploaded file yet")
-    if status in _UNCLEAR or not 400 <= status < 500:
+    page = not isinstance(error.body, Mapping) and status not in (401, 403)  # a gateway's own, whatever lies behind it
+    if status in _UNCLEAR or not 400 <= status < 500 or page:
         return submit_unknown(f"HTTP {status}", doing, connection)
     return fault_of(error, doing, connection, lagging=False)
 

@@ -125,7 +125,7 @@ def _verdict(one: Any) -> dict[str, Any]:
     config = one.expectation_config
     result = json.loads(json.dumps(one.result or {}, default=str))
     counts = {name: result[name] for name in ("element_count", "unexpected_count", "missing_count") if name in result}
-    raised = bool((one.exception_info or {}).get("raised_exception"))
+    raised = _raised(one.exception_info or {})
     return {
         "rule": "".join(word.capitalize() for word in config.type.split("_")),  # as checks.yaml writes it
         "column": config.kwargs.get("column"),
@@ -133,6 +133,11 @@ def _verdict(one: Any) -> dict[str, Any]:
         "raised": raised,
         **counts,
     }
+
+
+def _raised(info: dict[str, Any]) -> bool:
+    """Whether the check itself failed; Great Expectations reports it flat or once per metric."""
+    return bool(info.get("raised_exception")) or any(_raised(part) for part in info.values() if isinstance(part, dict))
 
 
 def _describe(one: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import StaleWriter
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
 from nightmill.domain.tokens import TokenCounter
@@ -100,6 +101,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
         if (value := getattr(request, name)) is not None
     }
     table = partitions.create(conn, "item", batch.batch_id)
+    filled = partitions.identity(conn, table)
     source = pinned.job.source
     with SourceSnapshot(env.source(source.conn_id), source, pinned.payload_columns) as snapshot:
         rows = snapshot.rows(bound, request.params.get("limit"))
@@ -115,6 +117,9 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
         "prompt_tokens": manifest.tokens,
         "content_hash": manifest.hash.digest(),
     }
+    fence.enter_exclusive(conn, batch.holder)
+    _refuse_frozen(conn, batch)
+    partitions.refuse_replaced(conn, table, filled)
     frozen = _attach(conn, batch, pinned, writer, facts)
     log.info(
         "batch %s: froze %s items, %s prompt tokens, %s payload objects (source snapshot %s)",
@@ -123,11 +128,15 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     return frozen
 
 
+def _refuse_frozen(conn: Connection, batch: Batch) -> None:
+    if batches.get(conn, batch.batch_id).state is not BatchState.CREATED:
+        raise StaleWriter(f"Batch {batch.batch_id} was frozen by somebody else.", "Nothing to do: that one goes on.")
+
+
 def _attach(
     conn: Connection, batch: Batch, pinned: JobDefinition, writer: payloads.SegmentWriter, facts: dict[str, Any]
 ) -> Batch:
-    """Make the manifest visible: one short fenced transaction."""
-    fence.enter_exclusive(conn, batch.holder)
+    """Make the manifest visible: the rest of one short fenced transaction."""
     for parent in ("attempt", "outcome", f"rows_{pinned.job.publish.view}"):
         partitions.create(conn, parent, batch.batch_id)
         partitions.attach(conn, parent, batch.batch_id)

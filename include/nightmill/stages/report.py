@@ -98,7 +98,7 @@ def render(report: Report) -> str:
     lines += _rows([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
         lines += ["gaps (bucket/class/code)", *_rows(report.gaps)]
-    lines += _money(report)
+    lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else _money(report)
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0
         lines.append(f"field accuracy of {one.field}: {share:.1%} ({one.right} of {one.known} with a known answer)")
@@ -108,6 +108,16 @@ def render(report: Report) -> str:
             f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {report.shown.gaps} gaps"
         )
     return "\n".join(lines)
+
+
+def _estimated(batch: Batch) -> list[str]:
+    """What the dry run worked out; nothing was sent."""
+    plan = batch.estimate or {}
+    price = plan.get("batch_price")
+    return [
+        f"estimate: {plan.get('to_send')} calls, {plan.get('prompt_tokens')} tokens in, up to "
+        f"{plan.get('reserved_output_tokens')} out, " + (f"at most ${price}" if price else "price unknown"),
+    ]
 
 
 def _money(report: Report) -> list[str]:

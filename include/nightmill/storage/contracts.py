@@ -25,6 +25,8 @@ def pin(conn: Connection, definition: JobDefinition) -> int:
         "validators_hash": definition.validators_hash,
     }
     row = conn.execute(sql.text("contract_pin"), values).fetchone()
+    if row is None:  # it stands already, or another run pinned it just now
+        row = conn.execute(sql.text("contract_find"), values).fetchone()
     assert row is not None
     return int(row[0])
 

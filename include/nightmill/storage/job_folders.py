@@ -17,7 +17,7 @@ JOBS_PATH = "NIGHTMILL_JOBS_PATH"
 def roots(built_in: Path) -> list[Path]:
     """The folders that hold job folders: the project's own, then those of NIGHTMILL_JOBS_PATH (colon-separated)."""
     extra = [Path(part) for part in os.environ.get(JOBS_PATH, "").split(":") if part]
-    return [built_in, *extra]
+    return [*([built_in] if built_in.is_dir() else []), *extra]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ def find(roots: Iterable[Path]) -> Found:
                 found.faults.append(
                     ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
                 )
+        if (root / "job.yaml").is_file():
+            found.faults.append(
+                ConfigError(f"{root} is a job folder itself.", f"Name the directory that holds it in {JOBS_PATH}.")
+            )
         for misnamed in sorted(root.glob("*/job.yml")):
             if not misnamed.with_suffix(".yaml").exists():
                 found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))

@@ -11,6 +11,7 @@ import time
 from psycopg import errors
 from psycopg import sql as composed
 
+from nightmill.domain.errors import StaleWriter
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 
@@ -20,9 +21,29 @@ BETWEEN_TRIES_S = 0.1
 
 def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
     """Make an unattached partition that the writer may fill, and return its name."""
-    with refusals():
-        conn.execute("select nightmill.create_partition(%s, %s)", (parent, batch_id))
+    try:
+        with refusals():
+            conn.execute("select nightmill.create_partition(%s, %s)", (parent, batch_id))
+    except (errors.UniqueViolation, errors.DuplicateTable):
+        raise StaleWriter(
+            f"Another freeze of batch {batch_id} is at work.", "Nothing to do: that one, or the next try, goes on."
+        ) from None
     return composed.Identifier("nightmill", f"{parent}_{batch_id}")
+
+
+def identity(conn: Connection, table: composed.Identifier) -> int:
+    """Which table stands under this name now; another freeze of the batch may drop it and make a new one."""
+    row = conn.execute("select to_regclass(%s)::oid", (table.as_string(conn),)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def refuse_replaced(conn: Connection, table: composed.Identifier, filled: int) -> None:
+    """Raise StaleWriter unless the table is still the one that was filled: attaching another freeze's rows beside our
+    payloads would give documents to wrong items."""
+    conn.execute(composed.SQL("lock table {} in row exclusive mode").format(table))  # a drop under way ends first
+    if identity(conn, table) != filled:
+        raise StaleWriter("Another freeze of this batch made its manifest anew.", "Nothing to do: that one goes on.")
 
 
 def attach(conn: Connection, parent: str, batch_id: int) -> None:

@@ -11,10 +11,12 @@ from datetime import datetime
 from typing import Any
 
 import orjson
+import psycopg
 from psycopg.types.multirange import Int8Multirange
 
 from nightmill.domain.columns import Column
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Unstorable
 from nightmill.domain.failures import Failure
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
@@ -102,10 +104,20 @@ def prepare(conn: Connection) -> None:
 
 def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
     """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters for those that
-    cannot or may not be tried again. Fastest when the arrivals lie close together in item order."""
+    cannot or may not be tried again. Fastest when the arrivals lie close together in item order.
+
+    Raises Unstorable when the database cannot hold one of them; the transaction must then be rolled back.
+    """
     arrivals = list(chunk)
     if not arrivals:
         return Settled(0, 0, 0)
+    try:
+        return _arrive(conn, batch, arrivals, settling)
+    except (psycopg.DataError, TypeError, ValueError):  # these quote the answer
+        raise Unstorable("An answer does not fit its columns.", "The caller settles the chunk in halves.") from None
+
+
+def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], settling: Settling) -> Settled:
     with conn.cursor() as cursor, cursor.copy(sql.text("arrived_copy")) as copy:
         copy.set_types(_ARRIVED_TYPES)
         for arrival in arrivals:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.states import SHARD_EDGES, TERMINAL_SHARD_STATES, ShardState
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
@@ -105,14 +105,17 @@ def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> t
             {"shard_id": shard.shard_id, "lease": shard.lease, "state": str(to_state), "reason": reason},
         ).fetchone()
     if taken is None:
-        raise IllegalTransition(f"Shard {shard.shard_id} was taken by somebody else just now.", "Read it again.")
+        raise StaleWriter(f"Shard {shard.shard_id} was taken by somebody else just now.", "Nothing to do.")
     return taken, fence.Holder(shard.batch_id, generation, shard.shard_id, taken.lease)
 
 
 def move(
-    conn: Connection, shard: Shard, holder: fence.Holder, to: ShardState, reason: str, wake_at: datetime | None = None
+    conn: Connection, shard: Shard, holder: fence.Holder, to: ShardState, reason: str, wake_in_s: float | None = None
 ) -> Shard:
-    """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence."""
+    """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence.
+
+    `wake_in_s` counts seconds from now by the ledger's clock, which the triggerer's query goes by too.
+    """
     if to is not shard.state and to not in SHARD_EDGES[shard.state]:
         raise IllegalTransition(f"Shard {shard.shard_id} cannot go from {shard.state} to {to}.", "Read it again.")
     fence.enter(conn, holder)
@@ -122,7 +125,7 @@ def move(
         "from_state": str(shard.state),
         "to_state": str(to),
         "reason": reason,
-        "wake_at": wake_at,
+        "wake_in_s": wake_in_s,
         "settles": to is ShardState.SETTLED,
     }
     with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:

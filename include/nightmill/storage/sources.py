@@ -15,6 +15,9 @@ from nightmill.domain.errors import SourceError, Transient
 from nightmill.domain.job import Source, SourceColumns
 from nightmill.domain.nearest import nearest
 
+# Versions and values are written as text: they must not depend on the settings of a database or login.
+_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
@@ -34,7 +37,7 @@ class SourceSnapshot:
         self._source = source
         self._payload_columns = payload_columns
         try:
-            self._conn = psycopg.connect(dsn, application_name="nightmill freeze", connect_timeout=10)
+            self._conn = psycopg.connect(dsn, application_name="nightmill freeze", options=_FORMATS, connect_timeout=10)
         except psycopg.OperationalError as fault:
             raise Transient(
                 f"The source database behind {source.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
@@ -60,10 +63,12 @@ class SourceSnapshot:
         ordered = composed.SQL("select * from ({}\n) as source order by {} limit {}").format(
             query, _order(columns), composed.Literal(limit)
         )
+        probed = False
         try:
             with self._conn.cursor() as probe:
                 probe.execute(composed.SQL("select * from ({}\n) as source limit 0").format(query), parameters)
                 _require_columns(probe, columns, self._payload_columns)
+            probed = True
             with self._conn.cursor("source_rows", row_factory=dict_row) as cursor:
                 cursor.itersize = 2_000
                 cursor.execute(ordered, parameters)
@@ -86,17 +91,28 @@ class SourceSnapshot:
                     "Fill in the data interval when triggering by hand; only data_interval_start and "
                     "data_interval_end can be used.",
                 ) from fault
+            if isinstance(fault, errors.InsufficientPrivilege):
+                raise SourceError(
+                    f"The login of connection {self._source.conn_id!r} may not read what the source query reads: "
+                    f"{fault.diag.message_primary}.",
+                    f"Grant it: grant select on <table> to <the login of {self._source.conn_id}>.",
+                ) from None
+            if probed:  # a query that runs on no rows fails on a row: its message can quote that row
+                raise _fails_on_data(fault) from None
             raise SourceError(
                 f"The source query fails: {(fault.diag.message_primary or str(fault)).splitlines()[0]}.",
                 "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
             ) from fault
         except psycopg.Error as fault:
-            # Such messages quote values: neither they nor the original may reach a log.
-            raise SourceError(
-                f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE "
-                f"{fault.sqlstate}).",
-                "Run the query of job.yaml in psql and mend it: the session is read only.",
-            ) from None
+            raise _fails_on_data(fault) from None
+
+
+def _fails_on_data(fault: psycopg.Error) -> SourceError:
+    """Without the database's message and without the original: both can quote values."""
+    return SourceError(
+        f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE {fault.sqlstate}).",
+        "Run the query of job.yaml in psql and mend it: the session is read only.",
+    )
 
 
 def _order(columns: SourceColumns) -> composed.Composable:

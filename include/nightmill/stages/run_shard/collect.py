@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter
-from nightmill.domain.failures import FailureClass, lost_line
+from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter, Unstorable
+from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
@@ -76,7 +76,10 @@ def _file(
 
 
 def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> Settled:
-    """Settle one chunk in its own fenced transaction; a refused one is noted in quarantine."""
+    """Settle one chunk in its own fenced transaction; a refused one is noted in quarantine.
+
+    A chunk that the database cannot hold is settled in halves, until the answer that does not fit stands alone.
+    """
     if not chunk:
         return Settled(0, 0, 0)
     try:
@@ -84,6 +87,12 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
         settled = settlement.arrive(context.conn, one, chunk, context.settling)
         context.conn.commit()
         return settled
+    except Unstorable:
+        context.conn.rollback()
+        if len(chunk) == 1:
+            return _settle(context, one, [Arrival(chunk[0].ordinal, does_not_fit())])
+        middle = len(chunk) // 2
+        return _settle(context, one, chunk[:middle]) + _settle(context, one, chunk[middle:])
     except StaleWriter:
         context.conn.rollback()
         fence.quarantine(context.conn, context.holder, f"results of {one.provider_id}", len(chunk))

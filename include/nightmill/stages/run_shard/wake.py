@@ -131,7 +131,8 @@ def _wait(context: ShardContext) -> Waiting:
     live = any(one.live for one in provider_batches.of_shard(context.conn, context.shard.shard_id))
     to = ShardState.RUNNING if live else ShardState.RETRY_WAIT
     until = min(context.wake_times, default=context.env.now() + timedelta(seconds=3600))
-    shards.move(context.conn, context.shard, context.holder, to, "waits", wake_at=until)
+    wait_s = (until - context.env.now()).total_seconds()
+    shards.move(context.conn, context.shard, context.holder, to, "waits", wake_in_s=wait_s)
     context.conn.commit()
     return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))
 

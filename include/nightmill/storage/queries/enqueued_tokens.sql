@@ -1,3 +1,4 @@
-select coalesce(sum(prompt_tokens), 0)
+select coalesce(sum(provider_batch.prompt_tokens), 0)
 from nightmill.provider_batch
-where account = %(account)s and model = %(model)s and state not in ('COLLECTED', 'ABANDONED', 'ENDED')
+join nightmill.batch on batch.batch_id = provider_batch.batch_id and batch.ended_at is null
+where account = %(account)s and model = %(model)s and provider_batch.state not in ('COLLECTED', 'ABANDONED', 'ENDED')
