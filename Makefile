@@ -90,6 +90,10 @@ cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doc
 test: $(READY) ## Run the tests (ARGS="tests/local -k ports" runs some)
 	@"$(BIN)/python" -m pytest -m "not slow" $(ARGS)
 
+.PHONY: bench
+bench: $(READY) ## Measure what each stage costs per item beside its floor (SIZES=10000,100000; default up to 1M)
+	@PYTHONPATH=. "$(BIN)/python" -m bench
+
 .PHONY: lint
 lint: $(READY) ## Check style, types and import directions
 	"$(BIN)/ruff" check .
