@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from psycopg.errors import InvalidTextRepresentation
 
 from nightmill.domain.errors import Blocked, ConfigError, NightmillError, ProviderUnavailable, StaleWriter, Transient
+from nightmill.domain.keys import KeyMaker
 from nightmill.orchestration.failing import as_airflow_failure
 
 
@@ -34,6 +36,21 @@ def test_the_cause_that_could_quote_a_document_is_not_shown() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_other_exceptions_pass_through_and_are_retried() -> None:
-    with pytest.raises(ZeroDivisionError), as_airflow_failure():
-        _ = 1 / 0
+def test_an_unforeseen_exception_is_retried_and_shows_its_kind_and_place_but_not_its_text() -> None:
+    with pytest.raises(AirflowException) as caught, as_airflow_failure():
+        KeyMaker(None)  # type: ignore[arg-type]
+    assert not isinstance(caught.value, AirflowFailException)
+    assert str(caught.value).startswith("AttributeError at keys.py:")
+    assert caught.value.__suppress_context__
+
+    with (
+        pytest.raises(AirflowException, match="^InvalidTextRepresentation [(]SQLSTATE 22P02[)]") as quoting,
+        as_airflow_failure(),
+    ):
+        raise InvalidTextRepresentation("the document says: secret")
+    assert "secret" not in str(quoting.value)
+
+
+def test_airflows_own_exceptions_pass_through() -> None:
+    with pytest.raises(AirflowSkipException), as_airflow_failure():
+        raise AirflowSkipException("nothing to do")
