@@ -44,7 +44,7 @@ def test_an_unforeseen_exception_is_retried_and_shows_its_kind_and_place_but_not
     assert caught.value.__suppress_context__
 
     with (
-        pytest.raises(AirflowException, match="^InvalidTextRepresentation [(]SQLSTATE 22P02[)]") as quoting,
+        pytest.raises(AirflowException, match=r"^InvalidTextRepresentation [(]SQLSTATE 22P02[)]") as quoting,
         as_airflow_failure(),
     ):
         raise InvalidTextRepresentation("the document says: secret")

@@ -143,12 +143,14 @@ def test_lost_repeated_foreign_and_unreadable_lines_lose_no_item_and_count_no_it
         return [*lines[3:], lines[3], lines[6], foreign, outside, b"not json\n", b"\n", lines[2][:40] + b"\n"]
 
     tamper(monkeypatch, change)
+    pipeline.edit("job.yaml", "base_delay_s: 0", "base_delay_s: 600")  # so that the next round waits for us to look
     batch, shard = one_shard(pipeline)
     wake_until(pipeline, shard, "COLLECTED")
     assert counts(pipeline, batch)["accepted"] == 17
     assert pipeline.sql("select class, count(*) from nightmill.attempt where code = 'lost_line' group by 1") == [
         ("transient", 3)
     ]
+    pipeline.edit("job.yaml", "base_delay_s: 600", "base_delay_s: 0")
     pipeline.drive([shard])
     assert publish_unchecked(pipeline, batch).counts == {"accepted": 20}
     assert pipeline.sql("select count(*), count(distinct source_id) from results.notes") == [(20, 20)]

@@ -37,5 +37,6 @@ def _state(fault: Exception) -> str:
 
 def _place(fault: Exception) -> str:
     """The way through our own code, innermost last."""
-    frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if "/nightmill/" in frame.filename]
+    way = traceback.extract_tb(fault.__traceback__)
+    frames = [frame for frame in way if "/nightmill/" in frame.filename and frame.filename != __file__]
     return " > ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-4:])
