@@ -186,7 +186,7 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
 
 
 def _clean(text: str | None) -> str | None:
-    """What a provider wrote, without what Postgres text cannot hold: NUL and lone surrogates become U+FFFD."""
+    """What a provider wrote, without what Postgres text cannot hold: NUL becomes U+FFFD, a lone surrogate ?."""
     if text is None or (text.isascii() and "\0" not in text):
         return text
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")

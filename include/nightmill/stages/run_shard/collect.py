@@ -90,7 +90,10 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
     except Unstorable:
         context.conn.rollback()
         if len(chunk) == 1:
-            return _settle(context, one, [Arrival(chunk[0].ordinal, does_not_fit())])
+            unfit = Arrival(chunk[0].ordinal, does_not_fit())
+            if chunk == [unfit]:  # not the answer's fault, then
+                raise
+            return _settle(context, one, [unfit])
         middle = len(chunk) // 2
         return _settle(context, one, chunk[:middle]) + _settle(context, one, chunk[middle:])
     except StaleWriter:
