@@ -42,7 +42,7 @@ endef
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: $(READY) ## Install everything into .venv (a few minutes the first time)
@@ -65,6 +65,10 @@ $(READY): requirements-dev.txt Makefile
 .PHONY: demo
 demo: $(READY) ## Run the demo job on a real local Airflow and show its result
 	@"$(BIN)/python" -m nightmill.local demo
+
+.PHONY: run
+run: $(READY) ## Run one job on the local stack and show its result (JOB=license_audit)
+	@"$(BIN)/python" -m nightmill.local run $(JOB)
 
 .PHONY: up
 up: $(READY) ## Start Postgres, the local provider and Airflow, or repair what is not running
@@ -90,9 +94,17 @@ cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doc
 test: $(READY) ## Run the tests (ARGS="tests/local -k ports" runs some)
 	@"$(BIN)/python" -m pytest -m "not slow" $(ARGS)
 
+.PHONY: sweep
+sweep: $(READY) ## Run the tests that need minutes: the full form of what `make test` does small
+	@"$(BIN)/python" -m pytest -m slow $(ARGS)
+
 .PHONY: bench
 bench: $(READY) ## Measure what each stage costs per item beside its floor (SIZES=10000,100000; default up to 1M)
 	@PYTHONPATH=. "$(BIN)/python" -m bench
+
+.PHONY: bench-airflow
+bench-airflow: $(READY) ## Measure a run's wall against its number of shards, and Airflow's share (SHARDS=4,16; BATCH_SECONDS=2)
+	@PYTHONPATH=. "$(BIN)/python" -m bench.airflow
 
 .PHONY: lint
 lint: $(READY) ## Check style, types and import directions

@@ -110,7 +110,7 @@ def site(items: int) -> Iterator[Site]:
     server = start_server(home / "postgres", durable=False)
     provider = None
     try:
-        provider, base_url = _start_provider(home)
+        provider, base_url = start_provider(home)
         yield _prepare(home, server, base_url, items)
     finally:
         if provider is not None:
@@ -122,21 +122,31 @@ def site(items: int) -> Iterator[Site]:
 
 def _prepare(home: Path, server: Server, base_url: str, items: int) -> Site:
     server.create_database("bench")
-    server.create_login(WRITER)
-    dsn = server.dsn("bench")
-    init_db(dsn)
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(f"grant nightmill_writer to {WRITER}")
+    with psycopg.connect(server.dsn("bench"), autocommit=True) as conn:
         make_documents(conn, items)
+    return ready_site(home, server, "bench", base_url, JOB_YAML)
+
+
+def ready_site(home: Path, server: Server, database: str, base_url: str, job_yaml: str) -> Site:
+    """A site on a database that has its documents already: the ledger, the job folder, the view."""
+    server.create_login(WRITER)
+    dsn = server.dsn(database)
+    init_db(dsn)
     folder = home / "jobs" / "bench"
-    folder.mkdir(parents=True)
-    for name, content in (("job.yaml", JOB_YAML), ("prompt.md", PROMPT), ("output.py", OUTPUT)):
-        (folder / name).write_text(content)
+    write_job(folder, job_yaml)
     with psycopg.connect(dsn) as conn:
+        conn.execute(f"grant nightmill_writer to {WRITER}")
         views.apply(conn, job_folders.read(folder))
     pid = server.pid()
     assert pid is not None
-    return Site(home, dsn, server.dsn("bench", WRITER), base_url, pid)
+    return Site(home, dsn, server.dsn(database, WRITER), base_url, pid)
+
+
+def write_job(folder: Path, job_yaml: str) -> None:
+    """A job folder that asks for a summary of each document."""
+    folder.mkdir(parents=True)
+    for name, content in (("job.yaml", job_yaml), ("prompt.md", PROMPT), ("output.py", OUTPUT)):
+        (folder / name).write_text(content)
 
 
 def make_documents(conn: psycopg.Connection[tuple[object, ...]], items: int) -> None:
@@ -151,10 +161,21 @@ def make_documents(conn: psycopg.Connection[tuple[object, ...]], items: int) -> 
     conn.execute("vacuum analyze documents")
 
 
-def _start_provider(home: Path) -> tuple[subprocess.Popen[bytes], str]:
+def change_documents(site: Site, one_of: int) -> None:
+    """Give every `one_of`th document a new version, as an edit would."""
+    with psycopg.connect(site.admin_dsn, autocommit=True) as conn:
+        conn.execute(
+            "update documents set version = '2', body = body || ' changed' where right(id, 6)::int %% %s = 0",
+            (one_of,),
+        )
+        conn.execute("vacuum analyze documents")
+
+
+def start_provider(home: Path, batch_s: float = 0) -> tuple[subprocess.Popen[bytes], str]:
+    """The local provider and its base URL. A batch takes `batch_s` seconds; 0: as fast as the machine allows."""
     port_file = home / "port"
     options = ["--port", "0", "--port-file", str(port_file), "--data-dir", str(home / "provider")]
-    options += ["--batch-seconds", "0", "--count-tokens", "approx"]
+    options += ["--batch-seconds", f"{batch_s:g}", "--count-tokens", "approx"]
     started = subprocess.Popen(
         [sys.executable, "-m", "nightmill.simulator", *options], stdout=subprocess.DEVNULL, env=dict(os.environ)
     )

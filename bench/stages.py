@@ -36,7 +36,7 @@ def freeze(site: Site, run_id: str = "run-1") -> Work:
 
 def freeze_again(site: Site) -> Work:
     """The next night's freeze."""
-    return freeze(site, "run-2")
+    return freeze(site, f"run-{newest_batch(site) + 1}")
 
 
 def plan(site: Site) -> Work:
@@ -132,16 +132,17 @@ def open_shards(site: Site) -> list[int]:
 
 def wait_for_provider(site: Site, batches: int, timeout_s: float = 3600) -> None:
     """Until the local provider has ended this many batches."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if ended_batches(site) >= batches:
+            return
+        time.sleep(0.5)
+    raise TimeoutError("the local provider did not finish")
+
+
+def ended_batches(site: Site) -> int:
+    """Batches that the local provider has ended so far."""
     from openai import OpenAI
 
-    client = OpenAI(base_url=site.base_url, api_key="bench")
-    deadline = time.monotonic() + timeout_s
-    try:
-        while time.monotonic() < deadline:
-            ended = sum(one.status == "completed" for one in client.batches.list(limit=100))
-            if ended >= batches:
-                return
-            time.sleep(0.5)
-    finally:
-        client.close()
-    raise TimeoutError("the local provider did not finish")
+    with OpenAI(base_url=site.base_url, api_key="bench") as client:
+        return sum(one.status == "completed" for one in client.batches.list(limit=100))

@@ -20,6 +20,7 @@ from nightmill.storage.payloads import PayloadStore
 
 LEDGER = "nightmill_db"
 OWNER = "nightmill_owner"
+CONSOLE = "nightmill_console"
 OBJECT_STORE = "NIGHTMILL_OBJECT_STORE"
 OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
 
@@ -94,12 +95,14 @@ def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environmen
 def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
     """NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder below NIGHTMILL_HOME),
     NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
-    home = variables.get("NIGHTMILL_HOME", str(Path.home() / ".nightmill"))
     conn_id = variables.get(OBJECT_STORE_CONN_ID)
-    return PayloadStore(
-        variables.get(OBJECT_STORE, f"file://{home}/objects"),
-        lookup(conn_id).file_system_options() if conn_id else None,
-    )
+    return PayloadStore(payload_root(variables), lookup(conn_id).file_system_options() if conn_id else None)
+
+
+def payload_root(variables: Mapping[str, str]) -> str:
+    """The URL below which payloads and evidence lie."""
+    home = variables.get("NIGHTMILL_HOME", str(Path.home() / ".nightmill"))
+    return variables.get(OBJECT_STORE, f"file://{home}/objects")
 
 
 def environment_of(variables: Mapping[str, str]) -> Environment:

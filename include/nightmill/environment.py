@@ -67,7 +67,7 @@ class Environment:
             model=config.model,
             endpoint=config.endpoint,
             parameters=config.parameters,
-            response_schema=strict_schema(definition.output),
+            response_schema=None if config.embeds else strict_schema(definition.output),
             schema_name=definition.name,
             completion_window=config.completion_window,
         )

@@ -161,17 +161,21 @@ def test_a_broken_folder_and_one_that_is_not_applied_are_told_apart(surgery: Sur
     [
         ("prompt.md", "{{ body }}", "{{ boddy }}", "no column 'boddy' (did you mean 'body'?)"),
         ("job.yaml", "from documents", "from docments", 'relation "docments" does not exist'),
-        (
-            "job.yaml",
-            "from documents",
-            "from documents where id > %(since)s",
-            "a parameter that this run does not have",
-        ),
     ],
 )
 def test_a_query_that_cannot_feed_the_job_is_found(surgery: Surgery, file: str, old: str, new: str, said: str) -> None:
     surgery.pipeline.edit(file, old, new)
     assert said in surgery.failing()["notes: source"]["seen"]
+
+
+def test_the_source_check_binds_the_defaults_of_the_filters(surgery: Surgery) -> None:
+    surgery.pipeline.edit("job.yaml", "from documents", "from documents where id > %(since)s and id > %(text)s")
+    filters = "  filters:\n    since: {type: date, nullable: true, description: x}\n"
+    filters += "    text: {type: string, default: a, description: x}\n"
+    surgery.pipeline.edit("job.yaml", "provider:\n", filters + "provider:\n")
+    assert "operator does not exist: text > date" in surgery.failing()["notes: source"]["seen"]
+    surgery.pipeline.edit("job.yaml", "id > %(since)s", "version > %(since)s::text")
+    assert surgery.failing() == {}
 
 
 def test_a_wrong_key_an_unknown_model_and_a_wrong_address_are_told_apart(surgery: Surgery, tmp_path: Path) -> None:

@@ -34,7 +34,9 @@ def test_every_key_stands_in_the_page_with_a_meaning() -> None:
 def test_links_lead_to_a_heading() -> None:
     page = reference.page()
     headings = {
-        line.removeprefix("### ").replace(".", "").replace("[]", "") for line in page.splitlines() if line[:4] == "### "
+        line.removeprefix("### ").replace(".", "").replace("[]", "").lower()
+        for line in page.splitlines()
+        if line[:4] == "### "
     }
     linked = {part.split(")")[0] for part in page.split("](#")[1:]}
     assert linked == headings

@@ -46,8 +46,8 @@ def test_a_receipt_adds_up_to_the_last_digit(prompt: int, completion: int, again
 
 def planned(**changes: Any) -> Any:
     values: dict[str, Any] = {
-        "planned": 100, "to_send": 60, "shards": 4, "prompt_tokens": 600_000, "output_reserve": 1_000, "price": PRICE,
-        "enqueued_cap": None, "turnaround_s": 3600.0,
+        "planned": 100, "to_send": 60, "reused": 30, "shards": 4, "prompt_tokens": 600_000, "output_reserve": 1_000,
+        "price": PRICE, "enqueued_cap": None, "turnaround_s": 3600.0,
     }  # fmt: skip
     return estimate(**(values | changes))
 

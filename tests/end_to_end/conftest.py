@@ -1,5 +1,5 @@
-"""One real stack for all end-to-end tests, with two jobs in a foreign directory: `notes` asks another provider under a
-key, `letters` the stack's own."""
+"""One real stack for all end-to-end tests, with jobs in a foreign directory: `notes` asks another provider under a key,
+`letters` the stack's own, `postcards` one that the browser test holds back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.foreign_jobs import ITEMS, LETTERS, NOTES, fill_source, write_job
+from support.foreign_jobs import ITEMS, LETTERS, NOTES, POSTCARDS, fill_source, write_job
 from support.letters_story import Letters, tell
 from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
 
@@ -31,30 +31,33 @@ def site(postgres_server: Server) -> Iterator[Site]:
     source = postgres_server.dsn("other_source", "other_reader")
     fill_source(source, "notes", ITEMS)
     fill_source(source, "letters", 20)
-    write_job(root / "jobs", "notes", "other_provider", shards=4)
-    write_job(root / "jobs", "letters", "nightmill_provider", shards=2)
+    fill_source(source, "postcards", 5)
+    write_job(root / "my_jobs", "notes", "other_provider", shards=4)
+    write_job(root / "my_jobs", "letters", "nightmill_provider", shards=2)
+    write_job(root / "my_jobs", "postcards", "slow_provider", shards=1)
     (root / "tmp").mkdir()
     provider = OtherProvider.start(root / "provider", BATCH_S)
+    slow_provider = OtherProvider.start(root / "slow-provider", batch_s=0)
     stack = Stack(StackSettings(home=root / "home", batch_seconds=BATCH_S))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NIGHTMILL_JOBS_PATH", str(root / "jobs"))
+        patch.setenv("NIGHTMILL_JOBS_PATH", str(root / "my_jobs"))
         patch.setenv("TMPDIR", str(root / "tmp"))
         patch.setenv("AIRFLOW_CONN_OTHER_SOURCE", source.replace("postgresql://", "postgres://"))
-        patch.setenv(
-            "AIRFLOW_CONN_OTHER_PROVIDER",
-            json_connection(conn_type="generic", host=f"{provider.url}/v1", password=PROVIDER_KEY),
-        )
+        for name, one in (("OTHER", provider), ("SLOW", slow_provider)):
+            connection = json_connection(conn_type="generic", host=f"{one.url}/v1", password=PROVIDER_KEY)
+            patch.setenv(f"AIRFLOW_CONN_{name}_PROVIDER", connection)
         try:
             running = stack.up()
             with running.client() as client:
-                for dag_id in (NOTES, LETTERS):
+                for dag_id in (NOTES, LETTERS, POSTCARDS):
                     client.wait_for_dag(dag_id)
                     client.unpause(dag_id)
-                yield Site(stack, running, client, provider, root / "jobs", source)
+                yield Site(stack, running, client, provider, slow_provider, root / "my_jobs", source)
         finally:
             if os.environ.get("NIGHTMILL_KEEP") != "1":
                 stack.down()
                 provider.stop()
+                slow_provider.stop()
                 shutil.rmtree(root)
                 postgres_server.drop_database("other_source")
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from nightmill.local.demo import progress, text_table
+import pytest
+
+from nightmill.domain.errors import ConfigError
+from nightmill.local.demo import progress, text_table, view_of
+from nightmill.local.settings import REPOSITORY
 
 
 def instance(task_id: str, state: str | None) -> dict[str, object]:
@@ -33,3 +37,9 @@ def test_a_wide_table_fits_a_terminal_line() -> None:
     assert max(map(len, table.splitlines())) <= 120
     assert "MIT" in table
     assert "2012, 2015" in table
+
+
+def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_with_the_nearest() -> None:
+    assert view_of(REPOSITORY / "dags", "license_audit") == "license_audit"
+    with pytest.raises(ConfigError, match=r"no job folder 'licence_audit'; did you mean 'license_audit'\?"):
+        view_of(REPOSITORY / "dags", "licence_audit")

@@ -13,6 +13,7 @@ import pytest
 from nightmill.local.declared_licence import acceptable_ids
 from nightmill.local.demo_source import load, load_texts
 from nightmill.local.distribution_texts import DistributionText, collect_texts, decode_text
+from nightmill.local.requirement_lines import ParsedRequirement, RequirementLine, collect_requirements
 
 BSD = "License :: OSI Approved :: BSD License"
 MIT = "License :: OSI Approved :: MIT License"
@@ -143,7 +144,7 @@ def test_a_second_load_changes_no_row(make_database: Callable[..., str]) -> None
     before = rows(dsn)
     second = load(dsn)
     assert rows(dsn) == before
-    assert first.inserted == first.licences + first.readmes == len(before)
+    assert first.licences + first.readmes == len(before) == first.inserted - first.requirements
     assert (second.inserted, second.updated, second.deleted) == (0, 0, 0)
     assert sum(1 for row in before if row[-1]) == first.declared > 0
 
@@ -162,3 +163,47 @@ def test_a_load_touches_only_what_changed_and_deletes_what_vanished(
     assert after[changed.source_id][1:3] == ("2.0+x", "new")
     assert after[changed.source_id][-1] is None
     assert all(after[text.source_id] == before[text.source_id] for text in held[1:-1])
+
+
+REQUIRED = """Requires-Dist: Ruamel.Yaml[jinja2,oldlibyaml]<0.19,>=0.18; python_version<'3.14' and extra=='Dev_Tools'
+Requires-Dist: attrs (>=22.2.0)
+Requires-Dist: attrs (>=22.2.0)
+Requires-Dist: this is no requirement
+"""
+
+
+@pytest.fixture
+def requirements(tmp_path: Path) -> dict[str, RequirementLine]:
+    distribution = write_distribution(tmp_path / "three", "A.Tool", REQUIRED, {})
+    return {requirement.line: requirement for requirement in collect_requirements([distribution])}
+
+
+def test_each_requirement_line_is_collected_once_with_its_right_answers(
+    requirements: dict[str, RequirementLine],
+) -> None:
+    assert len(requirements) == 3
+    [optional] = [one for line, one in requirements.items() if line.startswith("Ruamel")]
+    assert optional.source_id.startswith("a-tool/")
+    assert optional.parsed == ParsedRequirement(
+        package="ruamel-yaml",
+        extras=("jinja2", "oldlibyaml"),
+        version_range="<0.19,>=0.18",
+        marker='python_version < "3.14" and extra == "dev-tools"',
+        is_optional=True,
+    )
+    assert requirements["attrs (>=22.2.0)"].parsed == ParsedRequirement("attrs", (), ">=22.2.0", "", False)
+    assert requirements["this is no requirement"].parsed is None
+
+
+def test_requirement_lines_are_loaded_and_follow_what_is_installed(
+    make_database: Callable[..., str], requirements: dict[str, RequirementLine]
+) -> None:
+    dsn, held = make_database(), list(requirements.values())
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        assert load_texts(connection, [], held).inserted == 3
+        summary = load_texts(connection, [], held[1:])
+        assert (summary.inserted, summary.updated, summary.deleted) == (0, 0, 1)
+        lines = connection.execute("select source_id, line from demo.requirement_line").fetchall()
+        parsed = connection.execute("select source_id from demo.parsed_requirement").fetchall()
+    assert set(lines) == {(one.source_id, one.line) for one in held[1:]}
+    assert {row[0] for row in parsed} == {one.source_id for one in held[1:] if one.parsed}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
-from psycopg.errors import InvalidTextRepresentation
+from psycopg.errors import InvalidTextRepresentation, UndefinedFunction
 
 from nightmill.domain.errors import Blocked, ConfigError, NightmillError, ProviderUnavailable, StaleWriter, Transient
 from nightmill.domain.keys import KeyMaker
@@ -49,6 +49,15 @@ def test_an_unforeseen_exception_is_retried_and_shows_its_kind_and_place_but_not
     ):
         raise InvalidTextRepresentation("the document says: secret")
     assert "secret" not in str(quoting.value)
+
+
+def test_a_ledger_that_lacks_a_migration_is_retried_with_the_remedy() -> None:
+    with (
+        pytest.raises(AirflowException, match=r"^UndefinedFunction .*run `python -m nightmill init-db`") as caught,
+        as_airflow_failure(),
+    ):
+        raise UndefinedFunction("function nightmill.settle does not exist")
+    assert not isinstance(caught.value, AirflowFailException)
 
 
 def test_airflows_own_exceptions_pass_through() -> None:

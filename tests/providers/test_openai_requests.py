@@ -49,6 +49,15 @@ def test_a_request_line_says_what_plain_json_would_say(custom_id, messages, para
     assert line.count(b"\n") == 1
 
 
+@given(custom_id=st.text(), text=st.text())
+def test_an_embedding_request_carries_the_text_and_the_parameters_and_nothing_else(custom_id, text):
+    spec = RequestSpec("m", endpoint="/v1/embeddings", parameters={"dimensions": 64})
+    line = RequestEncoder(spec).line(custom_id, [{"role": "user", "content": text}])
+    body = {"model": "m", "dimensions": 64, "input": text}
+    assert json.loads(line) == {"custom_id": custom_id, "method": "POST", "url": "/v1/embeddings", "body": body}
+    assert line.count(b"\n") == 1
+
+
 def test_text_goes_out_as_unescaped_utf8():
     line = RequestEncoder(RequestSpec("m")).line("r-1", ({"role": "user", "content": "合同\u2028"},))
     assert "合同\u2028".encode() in line

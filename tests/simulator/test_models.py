@@ -124,9 +124,32 @@ def test_embeddings_are_unit_vectors_that_depend_on_the_input_only(fast: Client)
     assert len(fast.sdk.embeddings.create(model="embed-1", input="x").data[0].embedding) == 1536
 
 
+def test_word_vectors_of_texts_about_the_same_lie_close_together(fast: Client) -> None:
+    texts = ["Which licence does this software have?", "software license terms", "a recipe for lentil soup"]
+    answer = fast.sdk.embeddings.create(model="wordllama-1", input=texts, encoding_format="float")
+    question, near, far = (entry.embedding for entry in answer.data)
+    assert len(question) == 256
+    assert math.isclose(math.hypot(*question), 1, rel_tol=1e-6)
+    assert _alike(question, near) > 0.3 > _alike(question, far)
+    assert answer.usage.prompt_tokens > 10
+    short = fast.sdk.embeddings.create(model="wordllama-1", input="x", dimensions=64, encoding_format="float")
+    assert len(short.data[0].embedding) == 64
+
+
+def _alike(one: list[float], other: list[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("refused", [{"input": "x", "dimensions": 100}, {"input": " "}, {"input": [[1, 2]]}])
+def test_word_vectors_refuse_what_they_cannot_embed(fast: Client, refused: dict[str, Any]) -> None:
+    with pytest.raises(openai.BadRequestError) as caught:
+        fast.sdk.embeddings.create(model="wordllama-1", **refused)
+    assert caught.value.code == "invalid_value"
+
+
 def test_models_are_listed_and_unknown_ones_refused(fast: Client) -> None:
     names = [model.id for model in fast.sdk.models.list()]
-    assert {"echo-1", "embed-1"} <= set(names)
+    assert {"echo-1", "embed-1", "requirement-reader-1", "wordllama-1"} <= set(names)
     assert fast.sdk.models.retrieve("echo-1").id == "echo-1"
     with pytest.raises(openai.NotFoundError) as unknown:
         ask(fast, "x", "gpt-none")

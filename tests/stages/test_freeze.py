@@ -62,7 +62,7 @@ def test_a_first_try_with_a_run_id_that_was_used_before_opens_a_new_incarnation(
 
 def test_a_source_that_returns_an_id_twice_is_refused_with_the_id(pipeline: Pipeline) -> None:
     pipeline.documents([("doc-07", "2", "zeta", "The same id once more.")])
-    with pytest.raises(SourceError, match="'doc-07' more than once"):
+    with pytest.raises(SourceError, match=r"'doc-07' more than once\. Remedy: Make source\.columns\.id unique"):
         pipeline.freeze()
     assert pipeline.sql("select * from nightmill.item") == []
 
@@ -70,7 +70,7 @@ def test_a_source_that_returns_an_id_twice_is_refused_with_the_id(pipeline: Pipe
 def test_one_version_with_two_contents_is_refused_with_id_and_version(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     pipeline.sql("update documents set body = 'Changed in silence.' where id = 'doc-05'")
-    with pytest.raises(SourceError, match=r"'doc-05' \(version 1\).*without changing the version"):
+    with pytest.raises(SourceError, match=r"'doc-05' \(version 1\).*Remedy: Let source\.columns\.version change"):
         pipeline.freeze("run-2")
 
 
@@ -129,6 +129,8 @@ def test_documents_over_the_context_window_are_dead_lettered_without_a_call(pipe
     assert report.gaps == [("dead_lettered/input/over_context", over)]
     letters = pipeline.sql("select class, code, attempts from nightmill.dead_letter")
     assert letters == [("input", "over_context", 0)] * over
+    [(message,)] = pipeline.sql("select distinct message from nightmill.dead_letter")
+    assert "longer than provider.context_window_tokens; shorten the text in the source query" in message
     # The window holds prompt and answer: exactly those items fit whose tokens leave the reserve of 50.
     assert pipeline.sql("select count(*) from nightmill.item where tokens + 50 > 100") == [(over,)]
     paid_once(pipeline, 20 - over)

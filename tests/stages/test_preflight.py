@@ -68,6 +68,7 @@ def test_the_estimate_is_the_plan_in_items_tokens_money_and_waves(pipeline: Pipe
         "batch_price": listed / 2,
         "waves": waves,
         "expected_seconds": waves * 100.0,
+        "reused": 0,
     }
 
 
@@ -86,5 +87,50 @@ def test_a_plan_of_nothing_but_reuse_maps_over_no_shard_and_still_publishes(pipe
     assert pipeline.plan(batch) == []
     estimate = batch_of(pipeline, batch.batch_id).estimate
     assert estimate is not None
-    assert (estimate["settled"], estimate["to_send"], estimate["waves"]) == (20, 0, 0)
+    assert (estimate["settled"], estimate["reused"], estimate["to_send"], estimate["waves"]) == (20, 20, 0, 0)
     assert batch_of(pipeline, batch.batch_id).state is BatchState.QUEUED
+
+
+def test_the_report_of_a_dry_run_says_the_estimate_in_the_words_of_the_log(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    pipeline.sql(PRICE)
+    pipeline.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
+    caplog.set_level(logging.INFO)
+    batch = pipeline.freeze(dry_run=True)
+    pipeline.plan(batch)
+    text = report.render(report.build(pipeline.env, batch.batch_id))
+    lines = [line for line in text.splitlines() if line.startswith(("estimate:", "tokens:", "price:", "finish:"))]
+    assert lines[0] == "estimate: 20 of 20 items to send in 1 shard; 0 settled without a call, 0 of them reused"
+    assert lines[1].endswith("in, up to 1,000 out")
+    assert lines[2].startswith("price: at most $0.0")
+    assert lines[3] == "finish: 1 wave, about 60 min at the expected turnaround"
+    for line in lines:
+        assert any(line in message for message in caplog.messages)
+
+
+def test_the_report_of_a_run_holds_the_estimate_against_what_came(pipeline: Pipeline) -> None:
+    pipeline.sql(PRICE)
+    made = run_unchecked(pipeline)
+    assert made.batch.estimate is not None
+    assert made.receipt is not None
+    tokens, real = made.batch.estimate["prompt_tokens"], made.spent.prompt
+    lines = report.render(made).splitlines()
+    apart = f"{(real - tokens) / tokens:+.1%}"
+    assert (
+        f"tokens, estimated and real: {tokens:,} and {real:,} in ({apart}), at most 1,000 and "
+        f"{made.spent.completion:,} out"
+    ) in lines
+    most = Decimal(made.batch.estimate["batch_price"])
+    assert f"cost, estimated and real: at most ${most:.4f} and ${made.receipt.paid:.4f}" in lines
+
+
+def test_a_report_of_a_run_that_sent_nothing_compares_nothing(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    assert "estimated and real" not in report.render(run_unchecked(pipeline, "run-2"))
+
+
+def test_an_estimate_that_an_earlier_version_kept_without_the_reused_items_can_be_shown(pipeline: Pipeline) -> None:
+    made = run_unchecked(pipeline)
+    pipeline.sql("update nightmill.batch set estimate = estimate - 'reused'")
+    assert "estimated and real" in report.render(report.build(pipeline.env, made.batch.batch_id))

@@ -84,6 +84,17 @@ def test_a_ledger_of_a_newer_nightmill_is_refused(make_database: Callable[..., s
         init_db(dsn)
 
 
+def test_a_login_without_createrole_is_told_what_it_lacks(
+    make_database: Callable[..., str], ledger_template: str, postgres_server: Server
+) -> None:
+    dsn = make_database(ledger_template)
+    postgres_server.create_login("no_setter_up")
+    with pytest.raises(
+        ConfigError, match=r"may not set up the ledger.*Remedy: Run init-db with a login that has CREATEROLE"
+    ):
+        init_db(postgres_server.dsn(dsn.rsplit("/", 1)[1], "no_setter_up"))
+
+
 def test_prices_are_loaded_and_a_model_without_one_has_none(
     make_database: Callable[..., str], ledger_template: str
 ) -> None:

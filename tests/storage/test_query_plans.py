@@ -13,16 +13,22 @@ from nightmill.storage import provider_batches, reuse, sql
 from nightmill.storage.ledger import Connection
 
 BATCHES = 3
-ITEMS = 2_000
+SIZES = [2_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
 
 Node = dict[str, Any]
 
 
+@pytest.fixture(params=SIZES)
+def items(request: pytest.FixtureRequest) -> int:
+    """Items of each batch. A million is for `make sweep`."""
+    return int(request.param)
+
+
 @pytest.fixture
-def filled(ledger: Ledger) -> Ledger:
+def filled(ledger: Ledger, items: int) -> Ledger:
     """Three batches over the same keys with statistics; the newest one is published, and the first one's results are
     stored."""
-    made = [ledger.validating(ITEMS) for _ in range(BATCHES)]
+    made = [ledger.validating(items) for _ in range(BATCHES)]
     ledger.store_results(made[0])
     ledger.publish(made[-1])
     ledger.sql("analyze")
@@ -53,6 +59,22 @@ def touched(nodes: list[Node], parent: str) -> set[str]:
     }
 
 
+def _joins_reading(nodes: list[Node], table: str) -> list[Node]:
+    """The joins that have a read of this table below them and no join in between."""
+    return [
+        node
+        for node in nodes
+        if "Join Type" in node and table in {below.get("Relation Name") for below in _without_joins(node)}
+    ]
+
+
+def _without_joins(node: Node) -> Iterator[Node]:
+    for child in node.get("Plans", ()):
+        if "Join Type" not in child:
+            yield child
+            yield from _without_joins(child)
+
+
 def test_a_point_read_of_the_view_uses_the_index_of_the_shown_partition_only(filled: Ledger) -> None:
     with filled.reader() as conn:
         for prepared in (False, True):
@@ -70,35 +92,40 @@ def test_a_scan_of_the_view_reads_no_other_batchs_partition(filled: Ledger) -> N
         assert touched(nodes, "rows_notes") == {f"rows_notes_{BATCHES}"}
 
 
-def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_flight(filled: Ledger) -> None:
-    batch, (shard,) = filled.running(ITEMS)
+def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_flight(filled: Ledger, items: int) -> None:
+    batch, (shard,) = filled.running(items)
     _, holder = filled.taken(batch, shard)
     filled.intent(holder, range(10))
     filled.sql("analyze")
-    values = {
-        "batch_id": batch.batch_id,
-        "job": filled.job.name,
-        "ordinals": provider_batches.multirange(range(ITEMS)),
-    }
     with filled.writer() as conn:
-        nodes = plan(conn, sql.text("keys_in_flight"), values)
+        nodes = plan(conn, sql.text("batches_in_flight"), {"batch_id": batch.batch_id, "job": filled.job.name})
         assert touched(nodes, "item") == set()
-        assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, values["ordinals"]) == set()
+        ordinals = provider_batches.multirange(range(items))
+        assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()
 
 
-def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled: Ledger) -> None:
-    mine, _ = filled.running(ITEMS)
-    other, (shard,) = filled.running(ITEMS)
+def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled: Ledger, items: int) -> None:
+    mine, _ = filled.running(items)
+    other, (shard,) = filled.running(items)
     _, holder = filled.taken(other, shard)
     filled.intent(holder, range(100, 120))
     filled.sql("analyze")
-    ordinals = provider_batches.multirange(range(110, ITEMS))
+    ordinals = provider_batches.multirange(range(110, items))
     with filled.writer() as conn:
         nodes = plan(
             conn,
             sql.text("keys_in_flight"),
-            {"batch_id": mine.batch_id, "job": filled.job.name, "ordinals": ordinals},
+            {
+                "batch_id": mine.batch_id,
+                "ordinals": ordinals,
+                "other": other.batch_id,
+                "carried": provider_batches.multirange(range(100, 120)),
+            },
         )
+        scans = [node for node in nodes if node.get("Relation Name", "").startswith("item_")]
+        assert "Seq Scan" not in {
+            node["Node Type"] for node in scans if node["Relation Name"].endswith(f"_{other.batch_id}")
+        }
         assert touched(nodes, "item") <= {f"item_{mine.batch_id}", f"item_{other.batch_id}"}
         found = provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals)
     assert found == set(range(110, 120))
@@ -117,16 +144,38 @@ def test_keys_of_another_job_or_of_an_ended_batch_are_not_in_flight(filled: Ledg
     assert one.live
 
 
-def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled: Ledger) -> None:
-    batch = filled.frozen(ITEMS)
+def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled: Ledger, items: int) -> None:
+    batch = filled.frozen(items)
     filled.sql("analyze")
-    values = {"batch_id": batch.batch_id, "first": 0, "last": ITEMS - 1, "validators_hash": filled.job.validators_hash}
+    values = {"batch_id": batch.batch_id, "first": 0, "last": items - 1, "validators_hash": filled.job.validators_hash}
     with filled.writer() as conn:
         reuse.prepare(conn)
         nodes = plan(conn, sql.text("reusable_find"), values)
         assert touched(nodes, "item") == {f"item_{batch.batch_id}"}
         assert touched(nodes, "outcome") <= {f"outcome_{batch.batch_id}"}
-        assert reuse.find(conn, batch.batch_id, 0, ITEMS - 1, filled.job.validators_hash) == ITEMS
+        assert [node["Node Type"] for node in _joins_reading(nodes, "result")] in (["Hash Join"], ["Merge Join"])
+        assert reuse.find(conn, batch.batch_id, 0, items - 1, filled.job.validators_hash) == items
+
+
+def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_results(filled: Ledger) -> None:
+    keys = [row[0] for row in filled.sql("select key from nightmill.result limit 5")]
+    values = {"keys": [*keys, b"unknown"], "validators_hash": filled.job.validators_hash}
+    with filled.writer() as conn:
+        nodes = plan(conn, sql.text("keys_settled"), values)
+        assert touched(nodes, "item") == set()
+        assert not [node for node in nodes if node.get("Relation Name") == "result" and node["Node Type"] == "Seq Scan"]
+        found = reuse.settled_keys(conn, values["keys"], filled.job.validators_hash)
+    assert {one.key for one in found} == set(keys)
+    assert all(one.reused and not one.outdated for one in found)
+
+
+def test_counting_a_batchs_items_reads_its_outcomes_once_and_nothing_else(filled: Ledger, items: int) -> None:
+    (last,) = filled.sql("select max(batch_id) from nightmill.batch")[0]
+    with filled.writer() as conn:
+        nodes = plan(conn, sql.text("batch_bucket_counts"), {"batch_id": last})
+    reads = [node for node in nodes if node.get("Relation Name", "").startswith("outcome_")]
+    assert [node["Relation Name"] for node in reads if node["Actual Loops"] > 0] == [f"outcome_{last}"]
+    assert sum(node["Actual Rows"] for node in reads) == items
 
 
 def test_the_longest_view_name_still_gives_each_batch_its_own_partition(ledger: Ledger) -> None:

@@ -1,4 +1,4 @@
-"""Two jobs that stand outside the repository, with their source tables. The canaries are looked for afterwards."""
+"""Jobs that stand outside the repository, with their source tables. The canaries are looked for afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psycopg
 
 CANARY = "canary-7d1f0e-document"
 PROMPT_CANARY = "canary-7d1f0e-prompt"
-NOTES, LETTERS = "nightmill_notes", "nightmill_letters"
+NOTES, LETTERS, POSTCARDS = "nightmill_notes", "nightmill_letters", "nightmill_postcards"
 ITEMS = 48
 
 JOB_YAML = """

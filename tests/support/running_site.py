@@ -72,6 +72,7 @@ class Site:
     running: Running
     client: AirflowClient
     provider: OtherProvider
+    slow_provider: OtherProvider
     jobs: Path
     source_dsn: str
 

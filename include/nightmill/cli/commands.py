@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from nightmill.connections import OWNER, environment_of, from_variables
+from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
+from nightmill.domain.priority import Priority
 
 DEFAULT_JOBS = Path("dags/jobs")
 
@@ -69,27 +70,18 @@ def doctor(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
-def status(arguments: argparse.Namespace) -> int:
-    """The newest batch of each job, or one batch with its report."""
-    from nightmill.stages import report
-    from nightmill.storage import batches
+def estimate(arguments: argparse.Namespace) -> int:
+    """What a run of a job would send and cost."""
+    from nightmill.cli import estimate as command
 
-    env = environment_of(os.environ)
-    if arguments.batch is not None:
-        print(report.render(report.build(env, arguments.batch)))
-        return 0
-    with env.ledger() as conn:
-        newest = batches.newest_per_job(conn)
-    rows = [
-        {"job": one.job, "batch_id": one.batch_id, "state": str(one.state), "reason": one.state_reason,
-         "items": one.item_count, "run_id": one.run_id}
-        for one in newest
-    ]  # fmt: skip
-    text = "\n".join(
-        f"{row['job']}: batch {row['batch_id']} {row['state']} ({row['reason']}), {row['items']} items" for row in rows
-    )
-    _say(arguments, rows, text or "no batches")
-    return 0
+    return command.run(arguments)
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Where batches stand, once or as a live view."""
+    from nightmill.cli import status as command
+
+    return command.run(arguments)
 
 
 def _say(arguments: argparse.Namespace, value: Any, text: str) -> None:
@@ -118,8 +110,31 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(run=validate)
     one = commands.add_parser("doctor", parents=[common, jobs], help="check everything a run needs, with remedies")
     one.set_defaults(run=doctor)
-    one = commands.add_parser("status", parents=[common], help="the newest batch of each job")
-    one.add_argument("--batch", type=int, help="the completion report of this batch")
+    one = commands.add_parser(
+        "estimate", parents=[common, jobs], help="what a run of a job would send and cost; nothing is written or sent"
+    )
+    _estimate_arguments(one)
+    one.set_defaults(run=estimate)
+    one = commands.add_parser("status", parents=[common], help="every open batch and the newest closed one of each job")
+    one.add_argument("--batch", type=int, help="this batch only; with its completion report once it has ended")
+    one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
     commands.add_parser("simulator", help="run the local provider (see its own --help)")
     return parser
+
+
+def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the trigger form asks too."""
+    parser.add_argument("job", help="the name of the job's folder")
+    parser.add_argument("--limit", type=int, help="at most this many source rows")
+    parser.add_argument("--filter", action="append", default=[], metavar="NAME=VALUE", help="a filter of the job")
+    parser.add_argument("--reprocess", action="store_true", help="as if no accepted result existed")
+    parser.add_argument("--priority", choices=list(Priority), default=Priority.NORMAL, help="low: leave room to others")
+    for end in ("start", "end"):
+        parser.add_argument(f"--data-interval-{end}", type=_moment, help="such as 2026-01-31 or 2026-01-31T02:00+00:00")
+
+
+def _moment(text: str) -> datetime:
+    """A moment; UTC where it does not say."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nightmill.domain.job import Job
+from nightmill.domain.yaml_mistakes import NAME
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE, SCHEMA = "job_reference.md", "job.schema.json"
@@ -80,7 +81,7 @@ def _sections(
     for name, field in node.get("properties", {}).items():
         inner = _mapping_in(field, schema)
         if inner is not None:
-            place = f"{above}{name}[]" if _is_list(field) else f"{above}{name}"
+            place = f"{above}{name}{_marker(field)}"
             yield place, inner
             yield from _sections(inner, schema, f"{place}.")
 
@@ -91,15 +92,21 @@ def _table(node: Mapping[str, Any], schema: Mapping[str, Any], place: str) -> st
     for name, field in node.get("properties", {}).items():
         inner = _mapping_in(field, schema)
         meaning = field.get("description") or (inner.get("description", "") if inner is not None else "")
-        link = f"[{name}](#{_anchor(f'{place}.{name}' if place else name)})" if inner is not None else f"`{name}`"
+        anchor = _anchor(f"{place}.{name}{_marker(field)}")
+        link = f"[{name}](#{anchor})" if inner is not None else f"`{name}`"
         default = "**required**" if name in required else _default(field)
         rows.append(f"| {link} | {_escape(_value(field, schema))} | {default} | {_escape(' '.join(meaning.split()))} |")
     return "\n".join(rows) + "\n"
 
 
+def _marker(field: Mapping[str, Any]) -> str:
+    """What a place has behind a key whose value holds many mappings: a list of them, or one per name."""
+    return "[]" if _is_list(field) else f".{NAME}" if _by_name(field) else ""
+
+
 def _anchor(place: str) -> str:
     """As Markdown renderers make it from a heading."""
-    return place.replace(".", "").replace("[]", "")
+    return place.replace(".", "").replace("[]", "").lower()
 
 
 def _mapping_in(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -107,7 +114,14 @@ def _mapping_in(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[
         referred: Mapping[str, Any] = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]]
         return referred
     nested = [*field.get("anyOf", ()), *([field["items"]] if "items" in field else [])]
+    if _by_name(field):
+        nested.append(field["additionalProperties"])
     return next((found for one in nested if (found := _mapping_in(one, schema)) is not None), None)
+
+
+def _by_name(field: Mapping[str, Any]) -> bool:
+    inner = field.get("additionalProperties")
+    return isinstance(inner, dict) and "$ref" in inner
 
 
 def _is_list(field: Mapping[str, Any]) -> bool:
@@ -121,6 +135,8 @@ def _value(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         return " or ".join(f"`{choice}`" for choice in field.get("enum", [field.get("const")]))
     if "$ref" in field:
         return "mapping"
+    if _by_name(field):
+        return "mapping of names"
     if field.get("type") == "array":
         return f"list of {_value(field.get('items', {}), schema)}"
     bounds = " and ".join(f"{sign} {field[name]}" for name, sign in _BOUNDS.items() if name in field)

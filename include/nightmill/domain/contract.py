@@ -15,12 +15,13 @@ import orjson
 from pydantic import BaseModel
 
 from nightmill.domain.columns import Column, typed_columns
+from nightmill.domain.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job import JOB_NAME, Checks, Job
 from nightmill.domain.keys import ContractVersions, short_hash
 from nightmill.domain.output_module import load_output
 from nightmill.domain.prompt import Prompt
-from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields
+from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
 from nightmill.domain.yaml_mistakes import doubled_keys, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
@@ -82,7 +83,7 @@ class JobDefinition:
     @cached_property
     def validators_hash(self) -> str:
         """Changes with any rule that an answer must pass; stored answers are then checked again before reuse."""
-        rules = self.job.validation.model_dump(mode="json")
+        rules = self.job.validation.model_dump(mode="json", exclude_none=True)  # no rule is no change
         return short_hash(self.files["output.py"] + _canonical(rules))
 
     @cached_property
@@ -103,10 +104,14 @@ class JobDefinition:
         for part, file in (("job", "job.yaml"), ("checks", "checks.yaml")):
             if part in readable and file in self.files:
                 found += doubled_keys(file, self.files[file])
+        if "job" in readable:
+            found += wrong_parameters(self.job.source, self.files["job.yaml"])
         if "columns" in readable:
             fields = {column.name for column in self.columns}
             found += unknown_fields(self.files["job.yaml"], fields)
             found += unknown_check_columns(self.files.get("checks.yaml", b""), fields)
+        if {"job", "prompt", "columns"} <= readable:
+            found += embedding_mistakes(self.job, self.prompt, self.columns, self.files["job.yaml"])
         return found
 
     def warnings(self) -> list[Mistake]:

@@ -1,18 +1,22 @@
-"""What a plan will cost and how long it will take, before anything is paid."""
+"""What a plan will cost and how long it will take, before anything is paid; and how that compares with what came."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 from nightmill.domain.pricing import Price, batch_cost, list_cost
+from nightmill.domain.receipt import Tokens
+from nightmill.domain.wording import counted, dollars, duration
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Items and tokens to send, their price in US dollars (None = the model has no price), and the waves that the
-    account's enqueued-token limit forces. Output tokens are an upper bound: the reserve of every request."""
+    account's enqueued-token limit forces. Output tokens are an upper bound: the reserve of every request. Of the
+    settled items, which need no call, `reused` ones have an accepted answer already."""
 
     planned: int
     settled: int
@@ -24,6 +28,13 @@ class Estimate:
     batch_price: Decimal | None
     waves: int
     expected_seconds: float
+    reused: int = 0
+
+    @classmethod
+    def of_json(cls, values: dict[str, Any]) -> Estimate:
+        """The estimate that a batch keeps."""
+        money = {name: Decimal(values[name]) if values[name] is not None else None for name in _MONEY}
+        return cls(**values | money)
 
     def as_json(self) -> dict[str, Any]:
         """JSON-ready, money as strings."""
@@ -31,10 +42,14 @@ class Estimate:
         return {name: str(value) if isinstance(value, Decimal) else value for name, value in values.items()}
 
 
+_MONEY = ("list_price", "batch_price")
+
+
 def estimate(
     *,
     planned: int,
     to_send: int,
+    reused: int,
     shards: int,
     prompt_tokens: int,
     output_reserve: int,
@@ -56,4 +71,37 @@ def estimate(
         batch_price=batch_cost(price, prompt_tokens, 0, reserved) if price else None,
         waves=waves,
         expected_seconds=waves * turnaround_s,
+        reused=reused,
     )
+
+
+def described(plan: Estimate, sent_at: datetime | None = None) -> list[str]:
+    """The estimate in words, one line each; with a time of sending also when it will have finished."""
+    money = f"at most {dollars(plan.batch_price)}, {dollars(plan.list_price)} at list price"
+    lines = [
+        f"estimate: {plan.to_send:,} of {counted(plan.planned, 'item')} to send in {counted(plan.shards, 'shard')}; "
+        f"{plan.settled:,} settled without a call, {plan.reused:,} of them reused",
+        f"tokens: {plan.prompt_tokens:,} in, up to {plan.reserved_output_tokens:,} out",
+        f"price: {money if plan.batch_price is not None else 'unknown, the model has none in nightmill.price'}",
+    ]
+    if plan.to_send:
+        at = f"{sent_at + timedelta(seconds=plan.expected_seconds):%Y-%m-%d %H:%M} UTC" if sent_at else ""
+        about = f"about {duration(plan.expected_seconds)} at the expected turnaround"
+        lines.append(f"finish: {counted(plan.waves, 'wave')}, {about}" + (f", {at} if sent now" if at else ""))
+    return lines
+
+
+def compared(plan: Estimate, spent: Tokens, paid: Decimal | None) -> list[str]:
+    """The estimate against what came, in two lines. Retried requests are in what came and not in the estimate."""
+    lines = [
+        f"tokens, estimated and real: {plan.prompt_tokens:,} and {spent.prompt:,} in"
+        f"{_apart(plan.prompt_tokens, spent.prompt)}, at most {plan.reserved_output_tokens:,} and "
+        f"{spent.completion:,} out"
+    ]
+    if plan.batch_price is not None and paid is not None:
+        lines.append(f"cost, estimated and real: at most {dollars(plan.batch_price)} and {dollars(paid)}")
+    return lines
+
+
+def _apart(estimated: int, real: int) -> str:
+    return f" ({(real - estimated) / estimated:+.1%})" if estimated else ""

@@ -7,6 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from nightmill.domain.filters import Filter, FilterName
+
+CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
@@ -32,12 +36,15 @@ class SourceColumns(Config):
 
 
 class Source(Config):
-    """Where the rows come from. Bound parameters: %(data_interval_start)s, %(data_interval_end)s."""
+    """Where the rows come from. Bound parameters: %(data_interval_start)s, %(data_interval_end)s, and the filters."""
 
     kind: Literal["postgres"] = Field(default="postgres", description="The kind of database.")
     conn_id: ConnectionId = Field(description=_CONNECTION)
     query: str = Field(description="One SELECT; values are bound, never pasted.")
     columns: SourceColumns
+    filters: dict[FilterName, Filter] = Field(
+        default_factory=dict, description="Choices of the trigger form by name; the query uses each as %(NAME)s."
+    )
     statement_timeout_s: int = Field(default=3600, ge=1, description="The query is ended after this (seconds).")
 
 
@@ -64,10 +71,15 @@ class Provider(Config):
     adapter: Literal["openai"] = Field(default="openai", description="Which Batch API the provider speaks.")
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
-    endpoint: str = Field(default="/v1/chat/completions", description="Where each request of a file goes.")
+    endpoint: Literal["/v1/chat/completions", "/v1/embeddings"] = Field(
+        default=CHAT,
+        description="Where each request of a file goes. /v1/embeddings makes it an embedding job: prompt.md is one "
+        "message, its text is what is embedded, and output.py has one field, `vector: list[float]`.",
+    )
     parameters: dict[str, Any] = Field(
         default_factory=dict,
-        description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like.",
+        description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like; "
+        "dimensions for an embedding job.",
     )
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
     completion_window: str = Field(default="24h", description="How long the provider may take, in its own words.")
@@ -86,6 +98,11 @@ class Provider(Config):
         if taken:
             raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
         return value
+
+    @property
+    def embeds(self) -> bool:
+        """Whether the model answers with a vector instead of a message."""
+        return self.endpoint == EMBEDDINGS
 
     @property
     def output_reserve_tokens(self) -> int:
@@ -111,10 +128,19 @@ class CitationRule(Config):
     min_score: float = Field(default=90, ge=0, le=100, description="How alike they must be; 100 = word for word.")
 
 
+class EmbeddingRule(Config):
+    """What each vector of an embedding job must be. That its numbers are finite is checked in any case."""
+
+    dimensions: int = Field(
+        ge=1, description="Numbers in each vector. Without this rule provider.parameters.dimensions counts."
+    )
+
+
 class Validation(Config):
     """Checks on each answer beyond its schema."""
 
     citations: tuple[CitationRule, ...] = Field(default=(), description="Quotations that must stand in the source.")
+    embedding: EmbeddingRule | None = Field(default=None, description="Embedding jobs only: what each vector must be.")
 
 
 class Retry(Config):

@@ -12,11 +12,8 @@ import orjson
 
 def length_prefixed(fields: tuple[str, ...]) -> bytes:
     """The fields as one byte string in which no two different tuples collide."""
-    parts = []
-    for field in fields:
-        encoded = field.encode("utf-8")
-        parts.append(b"%d:%b" % (len(encoded), encoded))
-    return b"".join(parts)
+    encoded = [field.encode() for field in fields]
+    return b"".join([b"%d:%b" % (len(field), field) for field in encoded])
 
 
 @dataclass(frozen=True, slots=True)

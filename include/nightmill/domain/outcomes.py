@@ -1,9 +1,11 @@
-"""What checking one answer came to."""
+"""What checking one answer came to. Accepted is made once per item: a Struct, ten times as quick to make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from nightmill.domain.failures import Failure
 
@@ -20,8 +22,7 @@ class CitedSpan:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """An answer that holds to the contract. `notes` name lossless repairs of its text."""
 
     answer: dict[str, Any]

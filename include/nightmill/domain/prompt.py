@@ -37,6 +37,11 @@ class Prompt:
             raise BrokenJobFolder((_syntax(environment, text, fault),)) from fault
 
     @property
+    def roles(self) -> tuple[str, ...]:
+        """Who speaks in each message."""
+        return tuple(role for role, _ in self._messages)
+
+    @property
     def lines(self) -> dict[str, int]:
         """Where each variable stands first."""
         found: dict[str, int] = {}

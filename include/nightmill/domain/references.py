@@ -9,7 +9,8 @@ import yaml
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
 from nightmill.domain.errors import Mistake
-from nightmill.domain.job import Job
+from nightmill.domain.filters import INTERVAL, parameters_of
+from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.yaml_lines import Place, YamlLines
@@ -44,6 +45,23 @@ def unknown_check_columns(content: bytes, fields: Set[str]) -> Iterator[Mistake]
                 problem = f"output.py has no field {name!r}{hint(name, known)}"
                 remedy = f"Use one of {listed(fields)}, or a column that every row has: {listed(PROVENANCE_COLUMNS)}."
                 yield Mistake("checks.yaml", line, f"{kind}.{argument}", problem, remedy)
+
+
+def wrong_parameters(source: Source, content: bytes) -> Iterator[Mistake]:
+    """%(name)s of the query that nothing fills in, and filters that the query does not use."""
+    lines, place = YamlLines(content), ("source", "query")
+    used = parameters_of(source.query)
+    known = INTERVAL | source.filters.keys()
+    for name, offset in used:
+        if name not in known:
+            problem = f"%({name})s is no filter of source.filters{hint(name, known)}"
+            remedy = f"Declare it there, or use one of {listed(known)}. A literal % is written %%."
+            yield Mistake("job.yaml", lines.line_in_text(place, offset), "source.query", problem, remedy)
+    for name in sorted(source.filters.keys() - {name for name, _ in used}):
+        problem = "the query does not use this filter: choosing a value would change nothing"
+        remedy = f"Write %({name})s where its value belongs in source.query, or remove the filter."
+        key = ("source", "filters", name)
+        yield Mistake("job.yaml", lines.line(key), ".".join(key), problem, remedy)
 
 
 def expectations_in(content: bytes) -> Iterator[tuple[int, str, dict[str, Any]]]:

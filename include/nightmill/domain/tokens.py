@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from nightmill.domain.job import CHAT, EMBEDDINGS
+
 # OpenAI's cookbook on counting tokens: 3 per message, 1 for its role, 3 for the start of the reply.
 _PER_MESSAGE = 4
 _PER_REPLY = 3
 
-_OLDER_MODELS = ("gpt-4-", "gpt-3.5")
+_OLDER_MODELS = ("gpt-4-", "gpt-3.5", "text-embedding-")
 
 
 class TokenCounter:
-    """Counts the tokens of rendered messages for a model. Unknown models are counted as o200k_base."""
+    """Counts the tokens of rendered messages for a model. Unknown models are counted as o200k_base.
 
-    def __init__(self, model: str) -> None:
+    An embedding request is its text and nothing around it.
+    """
+
+    def __init__(self, model: str, endpoint: str = CHAT) -> None:
+        self._per_reply, self._per_message = (0, 0) if endpoint == EMBEDDINGS else (_PER_REPLY, _PER_MESSAGE)
         older = model == "gpt-4" or model.startswith(_OLDER_MODELS)
         self._encoding = _encoding("cl100k_base" if older else "o200k_base")
 
@@ -27,8 +33,8 @@ class TokenCounter:
         return int(self._encoding.count(text))
 
     def count_messages(self, messages: Sequence[Mapping[str, str]]) -> int:
-        """Prompt tokens of a chat request."""
-        return _PER_REPLY + sum(_PER_MESSAGE + self.count(message["content"]) for message in messages)
+        """Prompt tokens of a request."""
+        return self._per_reply + sum(self._per_message + self.count(message["content"]) for message in messages)
 
 
 @lru_cache(maxsize=2)

@@ -31,6 +31,17 @@ class YamlLines:
             line = marker.start_mark.line + 1
         return line
 
+    def line_in_text(self, place: Sequence[str | int], offset: int) -> int:
+        """The line of a character of the text at a place. Exact for a text after `|`; else the line of its key."""
+        node = self._root
+        for part in place:
+            found = _child(node, part) if node is not None else None
+            node = found[1] if found is not None else None
+        if isinstance(node, ScalarNode) and node.style == "|":
+            lines_before: int = node.value.count("\n", 0, offset)
+            return int(node.start_mark.line) + 2 + lines_before
+        return self.line(place)
+
     def doubled(self) -> Iterator[tuple[Place, int, int]]:
         """Keys that stand twice in one mapping, with their first and later line: YAML silently keeps the last."""
         yield from _doubled(self._root, (), set())

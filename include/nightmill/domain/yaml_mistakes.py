@@ -38,6 +38,8 @@ _KINDS = {
 }
 _SYMBOLS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _UNKNOWN = "extra_forbidden"
+_KEY = "[key]"  # pydantic's mark for a fault of a mapping's key itself
+NAME = "NAME"  # stands for the keys of a mapping that people name themselves
 
 
 def read_yaml(model: type[M], file: str, content: bytes) -> M:
@@ -76,7 +78,7 @@ def _mistakes(model: type[BaseModel], file: str, fault: ValidationError, lines: 
     errors = fault.errors(include_url=False)
     meant = {meant for error in errors if error["type"] == _UNKNOWN and (meant := _meant(model, error["loc"]))}
     for error in errors:
-        place = error["loc"]
+        place = tuple(part for part in error["loc"] if part != _KEY)
         if error["type"] == "missing" and place in meant:
             continue  # the misspelt key says it already
         problem, remedy = _said(model, error)
@@ -85,7 +87,7 @@ def _mistakes(model: type[BaseModel], file: str, fault: ValidationError, lines: 
 
 def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
     """Problem and remedy of one of pydantic's errors."""
-    place, kind = error["loc"], str(error["type"])
+    place, kind = tuple(part for part in error["loc"] if part != _KEY), str(error["type"])
     context = error.get("ctx") or {}
     if kind == _UNKNOWN:
         return _unknown(model, place)
@@ -137,20 +139,27 @@ def _meant(model: type[BaseModel], place: Place) -> Place | None:
 
 
 def model_at(model: type[BaseModel], place: Iterable[str | int]) -> type[BaseModel] | None:
-    """The model of the mapping at a place; list positions are skipped."""
+    """The model of the mapping at a place; list positions and names that people chose are skipped."""
     here: type[BaseModel] | None = model
-    for part in place:
-        if isinstance(part, str):
-            field = here.model_fields.get(part) if here else None
-            here = inner_model(field.annotation) if field else None
+    names = iter(part for part in place if isinstance(part, str))
+    for name in names:
+        field = here.model_fields.get(name) if here else None
+        here = inner_model(field.annotation) if field else None
+        if field is not None and here is not None and named_by_people(field.annotation):
+            next(names, None)
     return here
 
 
+def named_by_people(annotation: Any) -> bool:
+    """Whether it is a mapping from free names to models."""
+    return get_origin(annotation) is dict
+
+
 def inner_model(annotation: Any) -> type[BaseModel] | None:
-    """The model inside `X`, `X | None` or `tuple[X, ...]`."""
+    """The model inside `X`, `X | None`, `tuple[X, ...]` or `dict[str, X]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) in (types.UnionType, Union, tuple, list, Annotated):
+    if get_origin(annotation) in (types.UnionType, Union, tuple, list, dict, Annotated):
         return next((found for one in get_args(annotation) if (found := inner_model(one))), None)
     return None
 
@@ -160,7 +169,8 @@ def _all_places(model: type[BaseModel], above: Place = ()) -> Iterator[Place]:
         yield (*above, name)
         inner = inner_model(field.annotation)
         if inner:
-            yield from _all_places(inner, (*above, name))
+            named = (NAME,) if named_by_people(field.annotation) else ()
+            yield from _all_places(inner, (*above, name, *named))
 
 
 def _field(model: type[BaseModel], place: Place) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m nightmill.local up|down|status|demo|psql`."""
+"""`python -m nightmill.local up|down|status|demo|run|cli|psql`."""
 
 from __future__ import annotations
 

@@ -84,6 +84,11 @@ class AirflowClient:
         """The run with its state."""
         return self._send("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")
 
+    def dag_runs(self, dag_id: str) -> list[Json]:
+        """The runs of a DAG, the newest first, at most a page."""
+        path = f"/api/v2/dags/{dag_id}/dagRuns"
+        return list(self._send("GET", path, params={"limit": PAGE, "order_by": "-run_after"})["dag_runs"])
+
     def set_run_state(self, dag_id: str, run_id: str, state: str) -> Json:
         """Mark a run success, failed or queued, as a person does in the UI."""
         return self._send("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", json={"state": state})

@@ -20,10 +20,13 @@ ADMIN_USER = "admin"
 NO_TELEMETRY = {"GX_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1", "SCARF_ANALYTICS": "false"}
 
 OWNER, WRITER, READER, DEMO = "nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_demo"
+CONSOLE = "nightmill_console"
+LEDGER_LOGINS = (OWNER, WRITER, READER, CONSOLE, DEMO)
 AIRFLOW_DATABASE, LEDGER_DATABASE = "airflow", "nightmill"
 CONNECTION_LOGINS = {
     "nightmill_db": WRITER,
     "nightmill_owner": OWNER,
+    "nightmill_console": CONSOLE,
     "nightmill_demo_source": DEMO,
 }
 

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
-from nightmill.local.demo import run_demo, views_made
+from nightmill.local.demo import load_input, run_demo, run_job, views_made
 from nightmill.local.ports import LOOPBACK
 from nightmill.local.postgres_account import binaries
 from nightmill.local.settings import settings_from_env
@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     }
     parser = argparse.ArgumentParser(
         prog="python -m nightmill.local",
-        description="The local stack. `cli ...` runs `python -m nightmill ...` with its connections.",
+        description="The local stack. `cli ...` runs `python -m nightmill ...` with its connections, `run JOB` a job.",
     )
     choices = parser.add_subparsers(dest="command", required=True)
     for name, (_, text) in commands.items():
@@ -37,6 +37,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         if argv[:1] == ["cli"]:
             cli(Stack(settings_from_env()), argv[1:])
+        if argv[:1] == ["run"]:
+            return run(Stack(settings_from_env()), argv[1:])
         command, _ = commands[parser.parse_args(argv).command]
         return command(Stack(settings_from_env()))
     except NightmillError as problem:
@@ -56,6 +58,7 @@ def up(stack: Stack) -> int:
     running = stack.up()
     if running.changed:
         print(f"started {', '.join(running.changed)} in {time.monotonic() - began:.0f} s")
+        load_input(running)
     else:
         print("already up: nothing to do")
     print(views_made(running), end="")
@@ -88,6 +91,16 @@ def psql(stack: Stack) -> NoReturn:
     env = os.environ | {"PGPASSWORD": running.server.password(OWNER), "PGPORT": str(running.server.port)}
     program = str(binaries() / "psql")
     os.execve(program, [program, "-h", LOOPBACK, "-U", OWNER, "-d", LEDGER_DATABASE], env)
+
+
+def run(stack: Stack, names: Sequence[str]) -> int:
+    """Run one job to its end and show its result."""
+    running = stack.attach()
+    if running is None:
+        raise ConfigError("The stack is not up.", "run `make up`.")
+    if len(names) != 1:
+        raise ConfigError("Which job shall run?", "name its folder: `make run JOB=license_audit`.")
+    return run_job(running, names[0])
 
 
 def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:

@@ -1,4 +1,4 @@
-"""`make demo`: the demo job from its source rows to the published view, through the real scheduler."""
+"""`make demo` and `make run`: a job from its source rows to the published view, through the real scheduler."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
+from nightmill.domain.errors import ConfigError
 from nightmill.local.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, READER
 from nightmill.local.stack import Running, Stack
 
 JOB = "license_audit"
-DAG_ID = f"nightmill_{JOB}"
-VIEW = "license_audit"
+PREFIX = "nightmill_"
 TIMEOUT_S = 900.0
 INTERVAL_S = 2.0
 LOG_TAIL_LINES = 40
@@ -32,21 +33,42 @@ def run_demo(stack: Stack) -> int:
     print(views_made(running), end="")
     print(f"Airflow UI: {running.ui}", flush=True)
     load_input(running)
+    return run_job(running, JOB)
+
+
+def run_job(running: Running, job: str) -> int:
+    """Trigger a job, follow its run and print its report and first rows. 1 if the run failed. Raises ConfigError for a
+    job that no folder defines."""
+    dag_id, view = PREFIX + job, view_of(running.settings.dags_folder, job)
     with running.client() as client:
-        client.wait_for_dag(DAG_ID)
-        client.unpause(DAG_ID)
-        run_id = client.trigger(DAG_ID)
-        print(f"triggered {DAG_ID}, run {run_id}", flush=True)
-        if follow(client, DAG_ID, run_id) != "success":
-            print(failure_report(client, DAG_ID, run_id), file=sys.stderr)
+        client.wait_for_dag(dag_id)
+        client.unpause(dag_id)
+        run_id = client.trigger(dag_id)
+        print(f"triggered {dag_id}, run {run_id}", flush=True)
+        if follow(client, dag_id, run_id) != "success":
+            print(failure_report(client, dag_id, run_id), file=sys.stderr)
             return 1
-    print(completion_report(running, run_id))
+    print(completion_report(running, dag_id, run_id))
     with psycopg.connect(running.ledger_dsn(READER)) as connection:
-        print(f"\nfive rows of results.{VIEW}:")
-        print(published_rows(connection, VIEW, limit=5))
-    print(f"\nAirflow UI: {running.ui}/dags/{DAG_ID}  user {ADMIN_USER}  password {running.admin_password}")
+        print(f"\nfive rows of results.{view}:")
+        print(published_rows(connection, view, limit=5))
+    print(f"\nAirflow UI: {running.ui}/dags/{dag_id}  user {ADMIN_USER}  password {running.admin_password}")
     print("The stack stays up: `make psql` opens the database, `make down` stops everything.")
     return 0
+
+
+def view_of(dags_folder: Path, job: str) -> str:
+    """The view that a job folder publishes."""
+    from nightmill.domain.nearest import hint, listed
+    from nightmill.storage import job_folders
+
+    folders = job_folders.find(job_folders.roots(dags_folder / "jobs")).folders
+    if job not in folders:
+        raise ConfigError(
+            f"There is no job folder {job!r}{hint(job, folders)}.",
+            f"Folders are looked for in dags/jobs and {job_folders.JOBS_PATH}; there are {listed(folders)}.",
+        )
+    return job_folders.read(folders[job]).job.publish.view
 
 
 def views_made(running: Running) -> str:
@@ -66,7 +88,7 @@ def load_input(running: Running) -> None:
     print(f"demo input: {load(running.server.dsn(LEDGER_DATABASE))}", flush=True)
 
 
-def completion_report(running: Running, run_id: str) -> str:
+def completion_report(running: Running, dag_id: str, run_id: str) -> str:
     """The completion report of the batch that this run worked on."""
     from nightmill.connections import environment_of
     from nightmill.stages import report
@@ -74,7 +96,7 @@ def completion_report(running: Running, run_id: str) -> str:
 
     env = environment_of(running.env)
     with env.ledger() as conn:
-        batch = batches.newest_of_run(conn, DAG_ID, run_id)
+        batch = batches.newest_of_run(conn, dag_id, run_id)
     assert batch is not None, f"run {run_id} has no batch"
     return report.render(report.build(env, batch.batch_id))
 

@@ -67,6 +67,16 @@ def collect_texts(
     A distribution without a RECORD (some operating systems strip it) gives its README only.
     """
     found: dict[str, DistributionText] = {}
+    for distribution, metadata, name in readable(distributions):
+        for text in _texts_of(distribution, metadata, name):
+            found.setdefault(text.source_id, text)
+    return [found[source_id] for source_id in sorted(found)]
+
+
+def readable(
+    distributions: Iterable[importlib.metadata.Distribution] | None = None,
+) -> Iterator[tuple[importlib.metadata.Distribution, Message, str]]:
+    """Each distribution once, with its metadata and normalised name."""
     seen: set[str] = set()
     for distribution in importlib.metadata.distributions() if distributions is None else distributions:
         metadata = _read_metadata(distribution)
@@ -74,9 +84,7 @@ def collect_texts(
         if metadata is None or not name or name in seen:
             continue
         seen.add(name)
-        for text in _texts_of(distribution, metadata, name):
-            found.setdefault(text.source_id, text)
-    return [found[source_id] for source_id in sorted(found)]
+        yield distribution, metadata, name
 
 
 def _read_metadata(distribution: importlib.metadata.Distribution) -> Message | None:

@@ -138,7 +138,7 @@ class Stack:
         server = start_server(home, port=ports.get("postgres"))
         ports.remember("postgres", server.port)
         if "postgres" in changed:
-            for login in (airflow.AIRFLOW_DATABASE, airflow.OWNER, airflow.WRITER, airflow.READER, airflow.DEMO):
+            for login in (airflow.AIRFLOW_DATABASE, *airflow.LEDGER_LOGINS):
                 server.create_login(login)
             server.create_database(airflow.AIRFLOW_DATABASE, owner=airflow.AIRFLOW_DATABASE)
             server.create_database(airflow.LEDGER_DATABASE, owner=airflow.OWNER)

@@ -11,14 +11,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, Param, chain, get_parsing_context, task
+from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, chain, get_parsing_context, task
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.job import Job
-from nightmill.orchestration import tasks
+from nightmill.orchestration import links, tasks
 from nightmill.orchestration.sensor import ShardSensor
+from nightmill.orchestration.trigger_form import trigger_form
 from nightmill.storage import job_folders
 from nightmill.validators.definition import check_definition
 
@@ -77,11 +78,12 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         catchup=False,
         max_active_runs=1,
         tags=sorted({"nightmill", *job.tags}),
-        params=_params(),
+        params=trigger_form(job),
         auto_register=False,  # built for a look at its mistakes too; what a DAG file wants to keep it names
         default_args={"owner": job.owner, "retries": 5, "retry_delay": timedelta(seconds=10)},
     ) as dag:
         _wire(job, str(folder))
+    links.attach(dag)
     return dag
 
 
@@ -124,34 +126,6 @@ def _after(stage: Callable[..., Any], **options: Any) -> Any:
     """A task behind run_shard. A mapped task over nothing is skipped, and a night on which everything is reused is a
     normal night."""
     return task(trigger_rule="none_failed", **options)(stage)
-
-
-def _params() -> dict[str, Any]:
-    """What the trigger form asks. Values are validated by these schemas and bound, never pasted into SQL."""
-    return {
-        "dry_run": Param(False, type="boolean", title="Dry run", description="Freeze, plan and price; send nothing."),
-        "limit": Param(
-            None, type=["null", "integer"], minimum=1, title="Limit", description="At most this many source rows."
-        ),
-        "reprocess": Param(
-            False, type="boolean", title="Reprocess", description="Ask again, also where an accepted result exists."
-        ),
-        "data_interval_start": Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Data interval start",
-            description="Bound as %(data_interval_start)s; empty = of the schedule (a manual run has none).",
-        ),
-        "data_interval_end": Param(
-            None,
-            type=["null", "string"],
-            format="date-time",
-            title="Data interval end",
-            description="Bound as %(data_interval_end)s; empty = of the schedule (a manual run has none).",
-        ),
-        "note": Param(None, type=["null", "string"], maxLength=500, title="Note", description="Kept with the batch."),
-    }
 
 
 def _doc(definition: JobDefinition) -> str:

@@ -11,6 +11,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from nightmill.domain.errors import NightmillError, StaleWriter, Terminal
 
+_MISSING = {"42883", "42P01", "42703"}  # function, table, column
+
 
 @contextmanager
 def as_airflow_failure() -> Iterator[None]:
@@ -26,13 +28,22 @@ def as_airflow_failure() -> Iterator[None]:
     except AirflowException:
         raise
     except Exception as fault:  # its text can quote a document or an answer
-        raise AirflowException(f"{type(fault).__name__} {_state(fault)}at {_place(fault)}") from None
+        raise AirflowException(f"{type(fault).__name__} {_state(fault)}at {_place(fault)}{_remedy(fault)}") from None
 
 
 def _state(fault: Exception) -> str:
     """The database's error code, which quotes nothing."""
     code = getattr(fault, "sqlstate", None)
     return f"(SQLSTATE {code}) " if code else ""
+
+
+def _remedy(fault: Exception) -> str:
+    """What the database misses a migration brings, as long as nobody has changed the ledger by hand."""
+    if getattr(fault, "sqlstate", None) not in _MISSING:
+        return ""
+    return (
+        ". Remedy: The ledger does not fit this version of nightmill: run `python -m nightmill init-db`, then `doctor`."
+    )
 
 
 def _place(fault: Exception) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 from airflow.sdk import BaseSensorOperator, Context
 
 from nightmill.orchestration.failing import as_airflow_failure
+from nightmill.orchestration.links import EvidenceLink
 
 
 class ShardSensor(BaseSensorOperator):
     """Drives one shard. `shard_label` is what the UI shows of it; `folder` is read anew at each wake-up."""
 
     template_fields = ()
+    operator_extra_links = (EvidenceLink(),)
     ui_color = "#f2e6c9"
 
     def __init__(self, *, shard_id: int, shard_label: str, folder: str, **kwargs: Any) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
+from nightmill.domain.wording import counted
 from nightmill.orchestration.failing import as_airflow_failure
 
 log = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
         {
             "shard_id": shard.shard_id,
             "shard_label": " ".join(
-                filter(None, (shard.tenants, f"{shard.items} items, {shard.prompt_tokens:,} tokens"))
+                filter(None, (shard.tenants, f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens"))
             ),
         }
         for shard in shards

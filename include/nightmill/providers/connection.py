@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.job import CHAT
 
 _KEY = re.compile(r"[\x21-\x7e]+")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -78,7 +79,7 @@ class RequestSpec:
     """
 
     model: str
-    endpoint: str = "/v1/chat/completions"
+    endpoint: str = CHAT
     parameters: Mapping[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     schema_name: str = "answer"

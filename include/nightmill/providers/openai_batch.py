@@ -12,6 +12,7 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
+from nightmill.domain.job import EMBEDDINGS
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.openai_client import open_client, without_retries
 from nightmill.providers.openai_download import FileDownload
@@ -120,7 +121,7 @@ class OpenAIBatch:
         return FileDownload(self._client, self._connection, file_id, path).run()
 
     def read_lines(self, lines: Iterable[bytes]) -> Iterator[ResultLine]:
-        return read_lines(lines)
+        return read_lines(lines, vectors=self._request.endpoint == EMBEDDINGS)
 
     def delete_file(self, file_id: str) -> None:
         fault: NightmillError

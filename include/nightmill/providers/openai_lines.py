@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from nightmill.providers.port import Answer, LineError, ResultLine, Unreadable, Usage
+from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
+from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
 
 UNKNOWN_ERROR = "provider_unknown"
 PROTOCOL_ERROR = "provider_protocol_error"
@@ -45,6 +46,7 @@ class _Choice(msgspec.Struct):
 
 class _Body(msgspec.Struct):
     choices: list[_Choice] | None = None
+    data: Any = None
     model: Any = None
     usage: Any = None
     error: Any = None
@@ -94,26 +96,29 @@ _read_body = msgspec.json.Decoder(_Body).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
-def read_lines(lines: Iterable[bytes]) -> Iterator[ResultLine]:
-    """One value for each line that is not blank. Line numbers count the blank ones too."""
+def read_lines(lines: Iterable[bytes], *, vectors: bool = False) -> Iterator[ResultLine]:
+    """One value for each line that is not blank. Line numbers count the blank ones too.
+
+    `vectors`: the batch went to the embeddings endpoint, so answers are Embedding instead of Answer.
+    """
     for number, line in enumerate(lines, 1):
         bare = line.removeprefix(_BOM) if number == 1 else line
         if bare.strip():
-            yield read_line(bare, number)
+            yield read_line(bare, number, vectors=vectors)
 
 
-def read_line(line: bytes, number: int) -> ResultLine:
+def read_line(line: bytes, number: int, *, vectors: bool = False) -> ResultLine:
     """What one line says; `number` is only for Unreadable."""
-    documented = _documented(line)
+    documented = documented_vector(line) if vectors else _documented(line)
     if documented is not None:
         return documented
     try:
         try:
-            return _interpret(line, sanitised=False)
+            return _interpret(line, vectors, sanitised=False)
         except msgspec.ValidationError:
             raise
         except (msgspec.DecodeError, UnicodeDecodeError):
-            return _interpret(_repaired(line), sanitised=True)
+            return _interpret(_repaired(line), vectors, sanitised=True)
     except msgspec.ValidationError:
         return Unreadable(number, "not a result object with a custom_id")
     except RecursionError:
@@ -139,7 +144,7 @@ def _documented(line: bytes) -> Answer | None:
     return Answer(parsed.custom_id, choice.message.content, False, choice.finish_reason, body.model, usage)
 
 
-def _interpret(line: bytes, *, sanitised: bool) -> ResultLine:
+def _interpret(line: bytes, vectors: bool, *, sanitised: bool) -> ResultLine:
     parsed = _read_line(line)
     response = parsed.response
     status = _whole(response.status_code) if response else None
@@ -153,15 +158,25 @@ def _interpret(line: bytes, *, sanitised: bool) -> ResultLine:
         return _error(parsed.custom_id, status, body and (body.error or _flat_error(body)), body)
     if body is not None and body.error:
         return _error(parsed.custom_id, status or 0, body.error, body)
+    answer = _vector(parsed.custom_id, body, sanitised) if vectors else _answer(parsed.custom_id, body, sanitised)
+    if answer is not None:
+        return answer
+    usage = _usage(body.usage) if body else _NO_USAGE
+    return LineError(parsed.custom_id, status or 0, PROTOCOL_ERROR, "the body carries no answer", usage)
+
+
+def _vector(custom_id: str, body: _Body | None, sanitised: bool) -> Embedding | None:
+    vector = vector_in(body.data) if body else None
+    if body is None or vector is None:
+        return None
+    return Embedding(custom_id, vector, _text(body.model), counted(_usage(body.usage)), sanitised)
+
+
+def _answer(custom_id: str, body: _Body | None, sanitised: bool) -> Answer | None:
     if body is None or not body.choices or body.choices[0].message is None:
-        usage = _usage(body.usage) if body else _NO_USAGE
-        return LineError(parsed.custom_id, status or 0, PROTOCOL_ERROR, "the body carries no answer", usage)
-    return _answer(parsed.custom_id, body, body.choices[0], sanitised)
-
-
-def _answer(custom_id: str, body: _Body, choice: _Choice, sanitised: bool) -> Answer:
-    message = choice.message or _Message()
-    finish_reason = _text(choice.finish_reason)
+        return None
+    message = body.choices[0].message
+    finish_reason = _text(body.choices[0].finish_reason)
     refusal = bool(message.refusal)
     text = None if refusal else _content(message.content)
     return Answer(custom_id, text, refusal, finish_reason, _text(body.model), _usage(body.usage), sanitised)

@@ -9,10 +9,11 @@ from typing import Any
 import orjson
 
 from nightmill.domain.errors import ConfigError, SourceError
+from nightmill.domain.job import CHAT, EMBEDDINGS
 from nightmill.providers.connection import RequestSpec
 
 # Which field of the body carries the documents, by endpoint. An endpoint belongs here once its answers can be read.
-_PAYLOAD_FIELD = {"/v1/chat/completions": "messages"}
+_PAYLOAD_FIELD = {CHAT: "messages", EMBEDDINGS: "input"}
 _RESERVED = frozenset({"model", "messages", "input", "stream", "response_format", "custom_id"})
 
 
@@ -31,11 +32,15 @@ class RequestEncoder:
         self._middle = b"," + orjson.dumps(head)[1:-1] + b',"body":' + _open_object(static_body(request))
         self._middle += orjson.dumps(payload_field) + b":"
         self._end = b"}}\n"
+        self._embeds = request.endpoint == EMBEDDINGS
 
     def line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
-        """One line, ending in LF. Raises SourceError, which names the item and not the text, when it is not Unicode."""
+        """One line, ending in LF. Raises SourceError, which names the item and not the text, when it is not Unicode.
+
+        An embedding request carries the text of the only message.
+        """
         try:
-            payload = orjson.dumps(messages, default=_plain)
+            payload = orjson.dumps(_only_text(messages) if self._embeds else messages, default=_plain)
             return b"".join((self._start, orjson.dumps(custom_id), self._middle, payload, self._end))
         except TypeError:
             fault = SourceError(
@@ -69,6 +74,11 @@ def static_body(request: RequestSpec) -> dict[str, Any]:
     else:
         return body
     raise fault
+
+
+def _only_text(messages: Sequence[Mapping[str, str]]) -> str:
+    (message,) = messages
+    return message["content"]
 
 
 def _open_object(body: Mapping[str, Any]) -> bytes:

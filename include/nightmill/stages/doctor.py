@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused, Terminal
+from nightmill.domain.filters import chosen
 from nightmill.domain.job import Provider
 from nightmill.domain.nearest import hint
 from nightmill.domain.pricing import price_on
@@ -214,9 +215,9 @@ def _clock(conn: Connection, now: Callable[[], datetime]) -> str:
 def _source(connections: Connections, definition: JobDefinition, now: datetime) -> str:
     source = definition.job.source
     hurried = source.model_copy(update={"statement_timeout_s": min(source.statement_timeout_s, int(PATIENCE_S))})
-    interval = {"data_interval_start": now, "data_interval_end": now}
+    bound = {"data_interval_start": now, "data_interval_end": now, **chosen(source.filters, {})}
     with SourceSnapshot(connections.database(source.conn_id), hurried, definition.payload_columns) as snapshot:
-        list(snapshot.rows(interval, 0))
+        list(snapshot.rows(bound, 0))
     return f"{source.conn_id} answers, and the query returns every column that the job uses"
 
 

@@ -5,34 +5,27 @@ Clearing it returns the run's existing manifest; a killed freeze leaves nothing 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import orjson
-
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import StaleWriter
-from nightmill.domain.keys import KeyMaker
+from nightmill.domain.errors import NightmillError, StaleWriter
+from nightmill.domain.filters import as_json, chosen
 from nightmill.domain.states import BatchState
-from nightmill.domain.tokens import TokenCounter
+from nightmill.domain.wording import counted
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, fence, items, partitions, payloads, views
 from nightmill.storage.batches import Batch, Submission
-from nightmill.storage.items import ItemRow
 from nightmill.storage.ledger import Connection
-from nightmill.storage.sources import SourceRow, SourceSnapshot
+from nightmill.storage.manifest import Manifest
+from nightmill.storage.sources import SourceSnapshot
 from nightmill.validators.definition import check_definition
 
 log = logging.getLogger(__name__)
-
-EMPTY_DOCUMENT = "empty_document"
-OVER_CONTEXT = "over_context"
-
-_PLAIN = frozenset({str, int, bool, type(None)})  # values that look the same after a round trip through JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,24 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
             )  # fmt: skip
             return batch
         pinned = contracts.load(conn, batch.contract_id)
-        return _freeze(env, conn, pinned, batch, request)
+        with _explained(env, conn, batch):
+            return _freeze(env, conn, pinned, batch)
+
+
+@contextmanager
+def _explained(env: Environment, conn: Connection, batch: Batch) -> Iterator[None]:
+    """Leave the reason of a failure with the batch, which stays CREATED."""
+    try:
+        yield
+    except StaleWriter:
+        raise
+    except Exception as fault:
+        conn.close()  # with what it holds, or is broken by
+        # What is not ours can quote a document.
+        reason = str(fault) if isinstance(fault, NightmillError) else f"freezing ended with {type(fault).__name__}"
+        with suppress(NightmillError), env.ledger() as fresh:
+            batches.explain(fresh, batch, reason)
+        raise
 
 
 def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> Batch:
@@ -83,7 +93,7 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
         run_id=request.run_id,
         contract_id=contract_id,
         dry_run=request.dry_run,
-        params=request.params,
+        params=request.params | as_json(chosen(live.job.source.filters, request.params)),
         note=request.note,
         requested_by=request.requested_by,
         data_interval_start=request.data_interval_start,
@@ -92,26 +102,23 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
     return batches.create(conn, submission)
 
 
-def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch, request: RunRequest) -> Batch:
+def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> Batch:
     writer = payloads.SegmentWriter(env.payloads, f"{pinned.name}/batch-{batch.batch_id}")
-    manifest = _Manifest(pinned, writer)
-    bound = {
-        name: value
-        for name in ("data_interval_start", "data_interval_end")
-        if (value := getattr(request, name)) is not None
-    }
+    manifest = Manifest(pinned, writer.add)
+    bound = _bound(pinned, batch)
     table = partitions.create(conn, "item", batch.batch_id)
     filled = partitions.identity(conn, table)
     source = pinned.job.source
     with SourceSnapshot(env.source(source.conn_id), source, pinned.payload_columns) as snapshot:
-        rows = snapshot.rows(bound, request.params.get("limit"))
+        rows = snapshot.rows(bound, batch.params.get("limit"))
         count = items.copy_in(conn, table, batch.batch_id, manifest.rows(rows))
     writer.flush()
     items.refuse_bad_manifest(conn, table)
+    partitions.index(conn, "item", batch.batch_id)
     conn.commit()
     facts = {
         "source_query": source.query,
-        "source_parameters": {name: value.isoformat() for name, value in bound.items()},
+        "source_parameters": as_json(bound),
         "source_snapshot": snapshot.name,
         "item_count": count,
         "prompt_tokens": manifest.tokens,
@@ -120,12 +127,26 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     fence.enter_exclusive(conn, batch.holder)
     _refuse_frozen(conn, batch)
     partitions.refuse_replaced(conn, table, filled)
-    frozen = _attach(conn, batch, pinned, writer, facts)
+    if count == 0:
+        log.warning(
+            "batch %s: the source query returned no rows: the view will show none. To refuse that, add "
+            "ExpectTableRowCountToBeBetween with min_value 1 to checks.yaml.",
+            batch.batch_id,
+        )
+    frozen = _attach(conn, batch, writer, facts)
     log.info(
-        "batch %s: froze %s items, %s prompt tokens, %s payload objects (source snapshot %s)",
-        batch.batch_id, count, manifest.tokens, len(writer.segments), snapshot.name,
+        "batch %s: froze %s, %s prompt tokens, %s (source snapshot %s)",
+        batch.batch_id, counted(count, "item"), manifest.tokens, counted(len(writer.segments), "payload object"),
+        snapshot.name,
     )  # fmt: skip
     return frozen
+
+
+def _bound(pinned: JobDefinition, batch: Batch) -> dict[str, Any]:
+    """What the query's parameters get: as the batch was opened with, whatever a cleared run asks now."""
+    interval = {"data_interval_start": batch.data_interval_start, "data_interval_end": batch.data_interval_end}
+    known = {name: value for name, value in interval.items() if value is not None}
+    return known | chosen(pinned.job.source.filters, batch.params)
 
 
 def _refuse_frozen(conn: Connection, batch: Batch) -> None:
@@ -133,55 +154,13 @@ def _refuse_frozen(conn: Connection, batch: Batch) -> None:
         raise StaleWriter(f"Batch {batch.batch_id} was frozen by somebody else.", "Nothing to do: that one goes on.")
 
 
-def _attach(
-    conn: Connection, batch: Batch, pinned: JobDefinition, writer: payloads.SegmentWriter, facts: dict[str, Any]
-) -> Batch:
+def _attach(conn: Connection, batch: Batch, writer: payloads.SegmentWriter, facts: dict[str, Any]) -> Batch:
     """Make the manifest visible: the rest of one short fenced transaction."""
-    for parent in ("attempt", "outcome", f"rows_{pinned.job.publish.view}"):
-        partitions.create(conn, parent, batch.batch_id)
+    partitions.create(conn, "attempt", batch.batch_id)
+    for parent in ("attempt", "item"):
         partitions.attach(conn, parent, batch.batch_id)
-    partitions.attach(conn, "item", batch.batch_id)
     payloads.record(conn, batch.batch_id, writer.segments)
     batches.record_manifest(conn, batch, facts)
     frozen = batches.move(conn, batch, BatchState.PLANNING, "manifest frozen")
     conn.commit()
     return frozen
-
-
-class _Manifest:
-    """Turns source rows into manifest rows and payload lines in one pass, and sums them up."""
-
-    def __init__(self, pinned: JobDefinition, writer: payloads.SegmentWriter) -> None:
-        self._pinned = pinned
-        self._writer = writer
-        self._keys = KeyMaker(pinned.versions)
-        self._counter = TokenCounter(pinned.job.provider.model)
-        self.tokens = 0
-        self.hash = hashlib.sha256()
-
-    def rows(self, source: Iterator[SourceRow]) -> Iterator[ItemRow]:
-        """Manifest rows in ordinal order; payload lines go to the writer on the way."""
-        for ordinal, row in enumerate(source):
-            line = orjson.dumps(row.values, default=str, option=orjson.OPT_SORT_KEYS)
-            content = hashlib.sha256(line).digest()
-            version = row.source_version if row.source_version is not None else content.hex()
-            key = self._keys.key(row.tenant, row.source_id, version)
-            plain = _PLAIN.issuperset(map(type, row.values.values()))
-            tokens, skip = self._measure(row.values if plain else orjson.loads(line))
-            self._writer.add(line)
-            self.tokens += tokens
-            self.hash.update(key)
-            self.hash.update(content)
-            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
-
-    def _measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
-        """Prompt tokens of the rendered request, and why it is never sent (or None)."""
-        provider = self._pinned.job.provider
-        text = values[self._pinned.job.source.columns.text]
-        if text is None or not str(text).strip():
-            return 0, EMPTY_DOCUMENT
-        tokens = self._counter.count_messages(self._pinned.prompt.render(values))
-        window = provider.context_window_tokens
-        if window is not None and tokens + provider.output_reserve_tokens > window:
-            return tokens, OVER_CONTEXT
-        return tokens, None

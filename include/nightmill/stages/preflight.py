@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.estimate import Estimate, estimate
+from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
+from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, fence, prices, shards
@@ -48,24 +49,16 @@ def _price(
     worked_out = estimate(
         planned=batch.item_count or 0,
         to_send=sum(shard.items for shard in open_shards),
+        reused=batches.bucket_counts(conn, batch.batch_id).get("reused", 0),
         shards=len(open_shards),
         prompt_tokens=sum(shard.prompt_tokens for shard in open_shards),
         output_reserve=provider.output_reserve_tokens,
         price=price,
-        enqueued_cap=live.job.provider.limits.enqueued_prompt_tokens,
+        enqueued_cap=room_for(batch.priority, live.job.provider.limits.enqueued_prompt_tokens),
         turnaround_s=live.job.provider.expected_turnaround_s,
     )
     fence.enter(conn, batch.holder)
     batches.record_estimate(conn, batch, worked_out.as_json())
     conn.commit()
-    log.info("batch %s: %s", batch.batch_id, describe(worked_out))
-
-
-def describe(plan: Estimate) -> str:
-    """One readable line."""
-    money = f"at most ${plan.batch_price:.4f}" if plan.batch_price is not None else "price unknown"
-    return (
-        f"{plan.to_send} of {plan.planned} items to send in {plan.shards} shards, {plan.prompt_tokens} prompt tokens, "
-        f"up to {plan.reserved_output_tokens} output tokens, {money}, {plan.waves} waves, "
-        f"about {plan.expected_seconds / 60:.0f} min at the expected turnaround"
-    )
+    for line in described(worked_out, env.now()):
+        log.info("batch %s: %s", batch.batch_id, line)

@@ -8,9 +8,11 @@ from typing import Any
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Terminal
+from nightmill.domain.estimate import Estimate, compared, described
 from nightmill.domain.pricing import price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import BatchState
+from nightmill.domain.wording import counted
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, gold, prices, publications, usage
 from nightmill.storage.batches import Batch
@@ -98,26 +100,28 @@ def render(report: Report) -> str:
     lines += _rows([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
         lines += ["gaps (bucket/class/code)", *_rows(report.gaps)]
-    lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else _money(report)
+    lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else [*_money(report), *_compared(report)]
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0
         lines.append(f"field accuracy of {one.field}: {share:.1%} ({one.right} of {one.known} with a known answer)")
     if report.shown is not None:
         lines.append(
             f"results.{batch.view_name} shows batch {report.shown.batch_id} since "
-            f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {report.shown.gaps} gaps"
+            f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(report.shown.gaps, 'gap')}"
         )
     return "\n".join(lines)
 
 
 def _estimated(batch: Batch) -> list[str]:
     """What the dry run worked out; nothing was sent."""
-    plan = batch.estimate or {}
-    price = plan.get("batch_price")
-    return [
-        f"estimate: {plan.get('to_send')} calls, {plan.get('prompt_tokens')} tokens in, up to "
-        f"{plan.get('reserved_output_tokens')} out, " + (f"at most ${price}" if price else "price unknown"),
-    ]
+    return described(Estimate.of_json(batch.estimate)) if batch.estimate else []
+
+
+def _compared(report: Report) -> list[str]:
+    if not report.batch.estimate or not report.spent.requests:
+        return []
+    paid = report.receipt.paid if report.receipt else None
+    return compared(Estimate.of_json(report.batch.estimate), report.spent, paid)
 
 
 def _money(report: Report) -> list[str]:
@@ -125,7 +129,7 @@ def _money(report: Report) -> list[str]:
     lines = [
         f"provider calls: {spent.requests}",
         f"tokens: {spent.prompt} in, {spent.completion} out"
-        + (f" ({spent.estimated} requests without reported usage, estimated)" if spent.estimated else ""),
+        + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
     ]
     if report.receipt is None:
         return [*lines, f"receipt: no price is known for {report.model}; add one to nightmill.price"]

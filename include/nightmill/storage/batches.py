@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.priority import Priority
 from nightmill.domain.states import BATCH_EDGES, TERMINAL_BATCH_STATES, BatchState
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
@@ -51,6 +52,11 @@ class Batch:
     def holder(self) -> fence.Holder:
         """What a stage that just read this batch holds."""
         return fence.Holder(self.batch_id, self.generation)
+
+    @property
+    def priority(self) -> str:
+        """As chosen when the run was triggered."""
+        return str(self.params.get("priority") or Priority.NORMAL)
 
     @property
     def ended(self) -> bool:
@@ -142,6 +148,13 @@ def cancel(conn: Connection, batch_id: int, reason: str) -> Batch:
     return move(conn, get(conn, batch_id), BatchState.CANCELLED, reason)
 
 
+def explain(conn: Connection, batch: Batch, reason: str) -> None:
+    """Say why the batch stays in the state that the caller saw; nothing where it has moved on."""
+    fence.enter(conn, batch.holder)
+    values = {"batch_id": batch.batch_id, "state": str(batch.state), "generation": batch.generation, "reason": reason}
+    conn.execute(sql.text("batch_explain"), values)
+
+
 def record_manifest(conn: Connection, batch: Batch, facts: dict[str, Any]) -> None:
     """Store what was frozen; call before the edge to PLANNING, in the same transaction."""
     values = {**facts, "source_parameters": Jsonb(facts["source_parameters"]), "batch_id": batch.batch_id}
@@ -181,7 +194,7 @@ def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
     return move(conn, batch, BatchState.BLOCKED, reason, blocked_by=stage)
 
 
-def newest_per_job(conn: Connection) -> list[Batch]:
-    """The newest batch of each job, by job name."""
+def open_or_newest(conn: Connection) -> list[Batch]:
+    """Every open batch and the newest closed one of each job, by job name."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        return cursor.execute(sql.text("batch_newest_per_job")).fetchall()
+        return cursor.execute(sql.text("batches_open_or_newest")).fetchall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError
@@ -18,17 +19,25 @@ _COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text
 
 
 def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: Iterable[ItemRow]) -> int:
-    """Stream manifest rows into an unattached partition. Returns their number."""
+    """Stream manifest rows into an unattached partition. Returns their number. Raises SourceError where Postgres cannot
+    store an id, version, tenant or domain."""
     statement = composed.SQL(
         "copy {} (batch_id, ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, "
         "skip_reason) from stdin (format binary)"
     ).format(table)
     count = 0
-    with conn.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.set_types(_COLUMN_TYPES)
-        for row in rows:
-            copy.write_row((batch_id, *row))
-            count += 1
+    try:
+        with conn.cursor() as cursor, cursor.copy(statement) as copy:
+            copy.set_types(_COLUMN_TYPES)
+            for row in rows:
+                copy.write_row((batch_id, *row))
+                count += 1
+    except (UnicodeEncodeError, errors.CharacterNotInRepertoire):  # their text can quote values
+        raise SourceError(
+            "An id, version, tenant or domain of the source holds a NUL character or half a surrogate pair, which "
+            "Postgres cannot store.",
+            "Correct it at its origin, or leave such rows out in the source query.",
+        ) from None
     return count
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 
 import yaml
+from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, connect
 
-ROLES = ("nightmill_owner", "nightmill_writer", "nightmill_reader")
+ROLES = ("nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console")
 
 
 def migrations() -> list[tuple[int, str, str]]:
@@ -28,9 +31,9 @@ def migrations() -> list[tuple[int, str, str]]:
 def init_db(dsn: str) -> list[str]:
     """Bring a database to the newest ledger version and return the names of the migrations that ran.
 
-    The login needs CREATEROLE and CREATE on the database. Safe to repeat and to run twice at a time.
+    The login needs CREATEROLE and CREATE on the database, else ConfigError. Safe to repeat and to run twice at a time.
     """
-    with connect(dsn, application="nightmill init-db") as conn:
+    with _privileged(), connect(dsn, application="nightmill init-db") as conn:
         conn.execute("select pg_advisory_xact_lock(7106, 0)")
         _create_roles(conn)
         _create_schemas(conn)
@@ -47,6 +50,17 @@ def init_db(dsn: str) -> list[str]:
                 ran.append(f"{number:04d}_{name}")
         _load_prices(conn)
         return ran
+
+
+@contextmanager
+def _privileged() -> Iterator[None]:
+    try:
+        yield
+    except errors.InsufficientPrivilege as fault:
+        raise ConfigError(
+            f"The login may not set up the ledger: {fault.diag.message_primary}.",
+            "Run init-db with a login that has CREATEROLE and CREATE on the database: --dsn postgresql://...",
+        ) from fault
 
 
 def _refuse_newer(done: set[int], known: list[tuple[int, str, str]]) -> None:

@@ -26,13 +26,14 @@ def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
             conn.execute("select nightmill.create_partition(%s, %s)", (parent, batch_id))
     except (errors.UniqueViolation, errors.DuplicateTable):
         raise StaleWriter(
-            f"Another freeze of batch {batch_id} is at work.", "Nothing to do: that one, or the next try, goes on."
+            f"Another try of this task is at work on batch {batch_id}.",
+            "Nothing to do: that one, or the next try, goes on.",
         ) from None
     return composed.Identifier("nightmill", f"{parent}_{batch_id}")
 
 
 def identity(conn: Connection, table: composed.Identifier) -> int:
-    """Which table stands under this name now; another freeze of the batch may drop it and make a new one."""
+    """Which table stands under this name now; another try of the task may drop it and make a new one."""
     row = conn.execute("select to_regclass(%s)::oid", (table.as_string(conn),)).fetchone()
     assert row is not None
     return int(row[0])
@@ -40,10 +41,24 @@ def identity(conn: Connection, table: composed.Identifier) -> int:
 
 def refuse_replaced(conn: Connection, table: composed.Identifier, filled: int) -> None:
     """Raise StaleWriter unless the table is still the one that was filled: attaching another freeze's rows beside our
-    payloads would give documents to wrong items."""
+    payloads, for one, would give documents to wrong items."""
     conn.execute(composed.SQL("lock table {} in row exclusive mode").format(table))  # a drop under way ends first
     if identity(conn, table) != filled:
-        raise StaleWriter("Another freeze of this batch made its manifest anew.", "Nothing to do: that one goes on.")
+        raise StaleWriter(
+            "Another try of this task fills the batch's partitions anew.", "Nothing to do: that one goes on."
+        )
+
+
+def attached(conn: Connection, parent: str, batch_id: int) -> bool:
+    """Whether a batch's partition is part of its parent."""
+    values = {"parent": parent, "child": f"{parent}_{batch_id}"}
+    return conn.execute(sql.text("partition_status"), values).fetchone() is not None
+
+
+def index(conn: Connection, parent: str, batch_id: int) -> None:
+    """Index a filled, unattached partition ahead of `attach`, which then takes milliseconds."""
+    with refusals():
+        conn.execute("select nightmill.index_partition(%s, %s)", (parent, batch_id))
 
 
 def attach(conn: Connection, parent: str, batch_id: int) -> None:

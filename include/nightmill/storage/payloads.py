@@ -90,6 +90,11 @@ def _reaching_the_store(verb: str) -> Iterator[None]:
         ) from fault
 
 
+def evidence_path(job: str, batch_id: int, token: str, kind: str) -> str:
+    """Where a provider batch's raw `output` or `error` file is kept, below the store's root."""
+    return f"{job}/batch-{batch_id}/evidence/{token}-{kind}.jsonl.zst"
+
+
 class SegmentWriter:
     """Collects lines in item order and writes a segment whenever one is full. Memory: one segment."""
 

@@ -96,8 +96,12 @@ def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
 
 def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
     """Those of the ordinals whose key a live provider batch of another open batch of the job carries."""
-    rows = conn.execute(sql.text("keys_in_flight"), {"batch_id": batch_id, "job": job, "ordinals": ordinals}).fetchall()
-    return {row[0] for row in rows}
+    others = conn.execute(sql.text("batches_in_flight"), {"batch_id": batch_id, "job": job}).fetchall()
+    found: set[int] = set()
+    for other, carried in others:  # one query each: with constants it reads two partitions, nearly always none
+        values = {"batch_id": batch_id, "ordinals": ordinals, "other": other, "carried": carried}
+        found.update(row[0] for row in conn.execute(sql.text("keys_in_flight"), values))
+    return found
 
 
 def lock_sending(conn: Connection, job: str, account: str, model: str) -> None:

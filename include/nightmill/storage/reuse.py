@@ -3,12 +3,19 @@ key gave up for good before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from psycopg import sql as composed
+from psycopg.rows import class_row
 
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.settlement import Settling
+
+# A batch joins its own items with the results of all batches: hashing them must not spill (default: 4 MB).
+_ROOM_TO_JOIN = "set local work_mem = '64MB'"
 
 
 def prepare(conn: Connection) -> None:
@@ -21,6 +28,7 @@ def find(conn: Connection, batch_id: int, first: int, last: int, validators_hash
 
     One join over this batch's partition; nothing is written to the ledger.
     """
+    conn.execute(_ROOM_TO_JOIN)
     conn.execute("truncate pg_temp.reusable")
     values = {"batch_id": batch_id, "first": first, "last": last, "validators_hash": validators_hash}
     return conn.execute(sql.text("reusable_find"), values).rowcount
@@ -48,13 +56,27 @@ def renew(conn: Connection, result_ids: Iterable[int], validators_hash: str) -> 
     conn.execute(sql.text("results_renew"), {"ids": list(result_ids), "validators_hash": validators_hash})
 
 
-def settle(conn: Connection, batch_id: int, first: int, last: int, settling: Settling) -> int:
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """Tables of one batch that are not attached yet, to be filled beside their parents."""
+
+    outcomes: composed.Identifier
+    rows: composed.Identifier
+
+
+def settle(
+    conn: Connection, batch_id: int, first: int, last: int, settling: Settling, unattached: Partitions | None = None
+) -> int:
     """Settle the collected items of a range as reused, staging rows included; returns how many."""
+    values = {"batch_id": batch_id, "first": first, "last": last}
+    parts = settling.parts
+    outcomes: composed.Composable = composed.SQL("nightmill.outcome")
+    if unattached is not None:
+        outcomes, parts["rows"] = unattached.outcomes, unattached.rows
+    conn.execute(_ROOM_TO_JOIN)
     with refusals():
-        return conn.execute(
-            sql.text("reused_settle").format(**settling.parts),
-            {"batch_id": batch_id, "first": first, "last": last},
-        ).rowcount
+        conn.execute(sql.text("reused_outcomes").format(outcomes=outcomes), values)
+        return conn.execute(sql.text("reused_rows").format(**parts), values).rowcount
 
 
 def settle_skipped(conn: Connection, batch_id: int) -> int:
@@ -68,3 +90,20 @@ def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> in
     with refusals():
         values = {"batch_id": batch_id, "validators_hash": validators_hash}
         return conn.execute(sql.text("given_up_settle"), values).rowcount
+
+
+@dataclass(frozen=True, slots=True)
+class SettledKey:
+    """A key that needs no call: it has an accepted result, or it gave up for good. `outdated` results passed other
+    rules than today's and are checked again before they are reused."""
+
+    key: bytes
+    reused: bool
+    outdated: bool
+
+
+def settled_keys(conn: Connection, keys: Sequence[bytes], validators_hash: str) -> list[SettledKey]:
+    """Those of the keys that plan_shards would settle without a call; a look-up by index, nothing is written."""
+    with conn.cursor(row_factory=class_row(SettledKey)) as cursor:
+        values = {"keys": list(keys), "validators_hash": validators_hash}
+        return cursor.execute(sql.text("keys_settled"), values).fetchall()

@@ -18,15 +18,7 @@ begin
     if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
         return;
     end if;
-    execute format('alter table nightmill.%I add primary key %s', child,
-        case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
-    if parent = 'item' then
-        execute format('create unique index on nightmill.%I (source_id)', child);
-        execute format('create index on nightmill.%I (key)', child);
-        execute format('analyze nightmill.%I', child);
-    elsif parent like 'rows\_%' then
-        execute format('create index on nightmill.%I (source_id)', child);
-    end if;
+    perform nightmill.index_partition(parent, batch_id);
     execute format('revoke all on nightmill.%I from nightmill_writer', child);
     execute format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent, child,
         batch_id);
@@ -186,17 +178,19 @@ CREATE FUNCTION nightmill.guard_settling() RETURNS trigger
     AS $$
 declare
     touched bigint;
+    lowest bigint;
+    highest bigint;
     state_now text;
     planned bigint;
 begin
-    for touched in select distinct batch_id from written loop
+    for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
         perform nightmill.fence_shared(touched);
         select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
         if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED') then
             raise exception 'batch % is %: nothing can be settled in it', touched, coalesce(state_now, 'unknown')
                 using errcode = 'NM004';
         end if;
-        if exists (select from written where batch_id = touched and (ordinal < 0 or ordinal >= planned)) then
+        if lowest < 0 or highest >= planned then
             raise exception 'batch %: an ordinal lies outside its manifest of % items', touched, planned
                 using errcode = 'NM004';
         end if;
@@ -246,6 +240,29 @@ begin
 end $$;
 
 ALTER FUNCTION nightmill.guard_shard_delete() OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.index_partition(parent text, batch_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog'
+    AS $$
+declare
+    child text := nightmill.partition_name(parent, batch_id);
+begin
+    if exists (select from pg_index where indrelid = to_regclass(format('nightmill.%I', child))) then
+        return;
+    end if;
+    execute format('alter table nightmill.%I add primary key %s', child,
+        case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
+    if parent = 'item' then
+        execute format('create unique index on nightmill.%I (source_id)', child);
+        execute format('create index on nightmill.%I (key)', child);
+    elsif parent like 'rows\_%' then
+        execute format('create index on nightmill.%I (source_id)', child);
+    end if;
+    execute format('analyze nightmill.%I', child);
+end $$;
+
+ALTER FUNCTION nightmill.index_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS text
     LANGUAGE sql IMMUTABLE
@@ -868,6 +885,7 @@ ALTER TABLE ONLY nightmill.shard
 
 GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
+GRANT USAGE ON SCHEMA nightmill TO nightmill_console;
 
 GRANT USAGE ON SCHEMA results TO nightmill_writer;
 GRANT USAGE ON SCHEMA results TO nightmill_reader;
@@ -880,11 +898,16 @@ GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) T
 
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO nightmill_writer;
+
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 
 GRANT SELECT,INSERT ON TABLE nightmill.attempt TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.attempt TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.batch TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.batch TO nightmill_console;
 
 GRANT UPDATE(state) ON TABLE nightmill.batch TO nightmill_writer;
 
@@ -923,20 +946,38 @@ GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.gate_verdict TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.gate_verdict TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.item TO nightmill_writer;
 
+GRANT SELECT(batch_id) ON TABLE nightmill.item TO nightmill_console;
+
+GRANT SELECT(ordinal) ON TABLE nightmill.item TO nightmill_console;
+
+GRANT SELECT(tokens) ON TABLE nightmill.item TO nightmill_console;
+
 GRANT SELECT,INSERT ON TABLE nightmill.outcome TO nightmill_writer;
 
+GRANT SELECT(batch_id) ON TABLE nightmill.outcome TO nightmill_console;
+
+GRANT SELECT(ordinal) ON TABLE nightmill.outcome TO nightmill_console;
+
+GRANT SELECT(kind) ON TABLE nightmill.outcome TO nightmill_console;
+
+GRANT SELECT(result_id) ON TABLE nightmill.outcome TO nightmill_console;
+
 GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.provider_batch TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.provider_batch TO nightmill_console;
 
 GRANT UPDATE(state) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
@@ -970,9 +1011,11 @@ GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer
 
 GRANT SELECT,INSERT ON TABLE nightmill.publication TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.published TO nightmill_console;
 
 GRANT UPDATE(batch_id) ON TABLE nightmill.published TO nightmill_writer;
 
@@ -986,11 +1029,20 @@ GRANT SELECT,INSERT ON TABLE nightmill.quarantine TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.result TO nightmill_writer;
 
+GRANT SELECT(result_id) ON TABLE nightmill.result TO nightmill_console;
+
 GRANT UPDATE(effective) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT UPDATE(validators_hash) ON TABLE nightmill.result TO nightmill_writer;
 
+GRANT SELECT(prompt_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT SELECT(completion_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT USAGE ON SEQUENCE nightmill.result_result_id_seq TO nightmill_writer;
+
 GRANT SELECT,INSERT,DELETE ON TABLE nightmill.shard TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.shard TO nightmill_console;
 
 GRANT UPDATE(state) ON TABLE nightmill.shard TO nightmill_writer;
 
@@ -1005,5 +1057,6 @@ GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;

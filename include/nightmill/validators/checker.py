@@ -1,11 +1,16 @@
-"""One answer against its contract: finish reason, schema, citations. Never raises for anything a model can write."""
+"""One answer against its contract: finish reason, schema, citations, dimensions of a vector. Never raises for anything
+a model can write."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
+import orjson
+
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.embeddings import VECTOR, dimensions_of
 from nightmill.domain.failures import Failure, FailureClass, classify_unfinished_answer
 from nightmill.domain.job import CitationRule
 from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
@@ -19,6 +24,7 @@ class Checker:
     def __init__(self, definition: JobDefinition) -> None:
         self._reader = AnswerReader(definition.output)
         self._rules = definition.job.validation.citations
+        self._dimensions = dimensions_of(definition.job) if definition.job.provider.embeds else None
 
     @property
     def needs_payload(self) -> bool:
@@ -34,12 +40,21 @@ class Checker:
             return unfinished
         return self.check_text(text or "", payload)
 
+    def check_vector(self, vector: Sequence[float | None]) -> Verdict:
+        """A model's vector."""
+        if not all(value is not None and math.isfinite(value) for value in vector):
+            return Failure(FailureClass.OUTPUT, "not_finite", "the vector holds something that is no finite number")
+        return self.check_text(orjson.dumps({VECTOR: vector}).decode(), {})
+
     def check_text(self, text: str, payload: Mapping[str, Any]) -> Verdict:
         """An answer's text, fresh or stored."""
         read = self._reader.read(text)
         match read:
             case Invalid(code=code, findings=findings):
                 return Failure(FailureClass.OUTPUT, code, "; ".join(findings) or code)
+            case Valid(answer=answer) if self._dimensions and len(answer[VECTOR]) != self._dimensions:
+                message = f"{len(answer[VECTOR])} numbers instead of {self._dimensions}"
+                return Failure(FailureClass.OUTPUT, "wrong_dimensions", message)
             case Valid(answer=answer, notes=notes):
                 return self._cite(answer, notes, payload)
             case _:

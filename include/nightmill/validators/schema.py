@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 from pydantic import BaseModel, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
@@ -19,8 +20,7 @@ _MAX_FINDINGS = 20
 _BIGINT = 2**63
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
+class Valid(msgspec.Struct, frozen=True):
     """An answer that holds to its model. `answer` is JSON-ready and reads as valid again when it is written out.
 
     `notes` tells what was done to the text before: `unwrapped_fence`, `decoded_twice`, `sanitised` (NUL and half
@@ -61,7 +61,8 @@ class AnswerReader:
             raise BrokenJobFolder((Mistake("output.py", None, model.__name__, problem, remedy),))
         self._model = model
         self._names = names
-        self._has_numbers = _may_hold_numbers(schema)
+        properties = schema.get("properties", {})
+        self._numeric = tuple(name for name in properties if _may_hold_numbers([properties[name], schema.get("$defs")]))
         self._key_marks = tuple(f'"{name}"' for name in sorted(names))
 
     def read(self, text: str) -> Valid | Invalid:
@@ -84,7 +85,7 @@ class AnswerReader:
             return self._findings(error)
         except Exception as error:  # a validator in output.py raised something of its own; the batch goes on
             return Invalid("validator_raised", (type(error).__name__,))
-        if self._has_numbers and not _fits(answer):
+        if not all(_fits(answer[name]) for name in self._numeric):
             findings = tuple(self._out_of_range(answer, ()))
             return Invalid("number_range", findings[:_MAX_FINDINGS])
         return Valid(answer, notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
 
@@ -12,7 +12,9 @@ from nightmill.simulator.models.gold import GoldModel
 from nightmill.simulator.models.hashed import HashedEmbedding
 from nightmill.simulator.models.licence_reader import LicenceReader
 from nightmill.simulator.models.port import EmbeddingModel, Model
+from nightmill.simulator.models.requirement_reader import RequirementReader
 from nightmill.simulator.models.upstream import UpstreamModel
+from nightmill.simulator.models.word_vectors import PACKAGE, WordVectors
 from nightmill.simulator.settings import Settings
 from nightmill.simulator.tokens import Count
 
@@ -21,15 +23,21 @@ _LICENCE_RULES = "nightmill.simulator.models.licence"
 
 
 class ModelRegistry:
-    """Chat models `echo`, `licence-reader`, and `gold` when a replay file is given; `embed` for embeddings."""
+    """Chat models `echo`, `requirement-reader`, `licence-reader`, and `gold` when a replay file is given; `embed` for
+    embeddings, and `wordllama` where its package is installed."""
 
     def __init__(self, settings: Settings, count: Count) -> None:
-        self._chat: dict[str, Callable[[], Model]] = {"echo": partial(EchoModel, count, settings.count_tokens)}
+        self._chat: dict[str, Callable[[], Model]] = {
+            "echo": partial(EchoModel, count, settings.count_tokens),
+            "requirement-reader": RequirementReader,
+        }
         if settings.gold_path is not None:
             self._chat["gold"] = partial(GoldModel, settings.gold_path)
         if find_spec(_LICENCE_RULES) is not None:
             self._chat["licence-reader"] = LicenceReader
-        self._embedding: Mapping[str, EmbeddingModel] = {"embed": HashedEmbedding()}
+        self._embedding: dict[str, EmbeddingModel] = {"embed": HashedEmbedding()}
+        if find_spec(PACKAGE) is not None:
+            self._embedding[PACKAGE] = WordVectors()
         self._upstream = None
         if settings.upstream_url is not None:
             self._upstream = UpstreamModel(settings.upstream_url, settings.upstream_key, settings.upstream_timeout_s)

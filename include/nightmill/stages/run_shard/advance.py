@@ -8,6 +8,7 @@ from datetime import timedelta
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.states import ProviderBatchState
+from nightmill.domain.wording import counted
 from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 from nightmill.stages.run_shard import collect, render
 from nightmill.stages.run_shard.context import ShardContext
@@ -104,7 +105,9 @@ def _submitted(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapsho
     )
     context.conn.commit()
     how = "adopted" if adopted else "sent"
-    context.note(f"provider batch {one.provider_batch_id}: {how} {one.requests} requests as {snapshot.provider_id}")
+    context.note(
+        f"provider batch {one.provider_batch_id}: {how} {counted(one.requests, 'request')} as {snapshot.provider_id}"
+    )
     context.look_again_in(context.live.provider.poll_interval_s * 20)
     return submitted
 
@@ -221,7 +224,9 @@ def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Seq
     fence.enter(context.conn, context.holder)
     settlement.arrive(context.conn, one, arrivals, context.settling)
     context.conn.commit()
-    context.note(f"provider batch {one.provider_batch_id}: validation refused {len(arrivals)} lines, cut out")
+    context.note(
+        f"provider batch {one.provider_batch_id}: validation refused {counted(len(arrivals), 'line')}, cut out"
+    )
     context.look_again_in(context.live.provider.poll_interval_s)
     return _abandon(context, one, "refused by the provider's validation; the named lines were cut out")
 

@@ -10,7 +10,7 @@ from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
-from nightmill.storage import fence, provider_batches, settlement
+from nightmill.storage import fence, payloads, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, Settled
 
@@ -53,7 +53,7 @@ def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str
     """Fetch a result file and keep a compressed copy as evidence."""
     path = context.directory / f"{one.token}-{kind}.jsonl"
     context.provider.download(file_id, path)
-    evidence = f"{context.pinned.name}/batch-{one.batch_id}/evidence/{one.token}-{kind}.jsonl.zst"
+    evidence = payloads.evidence_path(context.pinned.name, one.batch_id, one.token, kind)
     context.env.payloads.keep_file(evidence, path)
     return path
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.job import Job
+from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.providers.port import BatchProvider, Limits
@@ -47,12 +48,14 @@ class ShardContext:
 
     @property
     def limits(self) -> Limits:
-        """The tighter of the adapter's and the job's limits."""
+        """The tighter of the adapter's and the job's limits; a run of low priority leaves room to others."""
         own, config = self.provider.limits, self.live.provider.limits
         return Limits(
             requests_per_file=min(own.requests_per_file, config.requests_per_file or own.requests_per_file),
             bytes_per_file=min(own.bytes_per_file, config.bytes_per_file or own.bytes_per_file),
-            enqueued_prompt_tokens=config.enqueued_prompt_tokens or own.enqueued_prompt_tokens,
+            enqueued_prompt_tokens=room_for(
+                self.batch.priority, config.enqueued_prompt_tokens or own.enqueued_prompt_tokens
+            ),
         )
 
     def blocked(self) -> bool:

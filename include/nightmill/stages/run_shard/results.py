@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
 from nightmill.domain.failures import Failure, classify_line_error
 from nightmill.domain.outcomes import Accepted, Verdict
-from nightmill.providers.port import Answer, LineError, ResultLine, Unreadable
+from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable
 from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.render import ordinal_of
@@ -70,11 +71,14 @@ class ResultReader:
         self._seen.add(ordinal)
         return ordinal
 
-    def _arrival(self, ordinal: int, line: Answer | LineError, document: dict[str, Any]) -> Arrival:
+    def _arrival(self, ordinal: int, line: Answer | Embedding | LineError, document: dict[str, Any]) -> Arrival:
         usage = line.usage
         model = finish_reason = None
         if isinstance(line, LineError):
             verdict: Verdict = classify_line_error(line.status, line.code, line.message)
+        elif isinstance(line, Embedding):
+            model = line.model
+            verdict = self._checker.check_vector(line.vector)
         else:
             model, finish_reason = line.model, line.finish_reason
             verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
@@ -95,10 +99,11 @@ class ResultReader:
     def _in_item_order(self, path: Path) -> Iterator[bytes]:
         """Raw lines sorted by item; lines without a readable id come last."""
         places = sorted(self._places(path))
-        with path.open("rb") as file:
+        if not places:
+            return
+        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             for _, offset, length in places:
-                file.seek(offset)
-                line = file.read(length).rstrip(b"\r\n")
+                line = content[offset : offset + length].rstrip(b"\r\n")
                 yield line.removeprefix(BOM) if offset == 0 else line
 
     def _places(self, path: Path) -> Iterator[tuple[int, int, int]]:

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked
+from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import batches, contracts, fence, provider_batches, reuse, settlement, shards
+from nightmill.storage import batches, contracts, fence, progress, provider_batches, reuse, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
@@ -66,7 +67,10 @@ def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -
             live=live.job,
             directory=stack.enter_context(scratch()),
         )
-        return _reconcile(context)
+        decision = _reconcile(context)
+        seen = progress.read(conn, batch.batch_id)
+        log.info("batch %s: %s", batch.batch_id, one_line(seen, env.now()))
+        return decision
 
 
 def _take(conn: Connection, batch: Batch, shard: Shard, fresh: bool) -> tuple[Batch, Shard, fence.Holder]:
@@ -132,7 +136,7 @@ def _wait(context: ShardContext) -> Waiting:
     to = ShardState.RUNNING if live else ShardState.RETRY_WAIT
     until = min(context.wake_times, default=context.env.now() + timedelta(seconds=3600))
     wait_s = (until - context.env.now()).total_seconds()
-    shards.move(context.conn, context.shard, context.holder, to, "waits", wake_in_s=wait_s)
+    shards.move(context.conn, context.shard, context.holder, to, _seen(context), wake_in_s=wait_s)
     context.conn.commit()
     return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))
 
@@ -147,5 +151,8 @@ def _block(context: ShardContext, fault: Blocked) -> None:
 
 def _line(context: ShardContext, end: str) -> str:
     shard = context.shard
-    seen = "; ".join(context.seen) or "nothing new"
-    return f"shard {shard.shard_id} (items {shard.first_ordinal}-{shard.last_ordinal}): {seen}; {end}"
+    return f"shard {shard.shard_id} (items {shard.first_ordinal}-{shard.last_ordinal}): {_seen(context)}; {end}"
+
+
+def _seen(context: ShardContext) -> str:
+    return "; ".join(context.seen) or "nothing new"

@@ -1,5 +1,5 @@
 create temporary table if not exists arrived (
-    ordinal int8 primary key,
+    ordinal int8 not null,
     class text,
     code text,
     message text,

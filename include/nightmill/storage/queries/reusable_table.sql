@@ -1,5 +1,5 @@
 create temporary table if not exists reusable (
-    ordinal int8 primary key,
+    ordinal int8 not null,
     result_id int8 not null,
     outdated bool not null
 )

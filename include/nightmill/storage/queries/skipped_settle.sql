@@ -5,7 +5,9 @@ with skipped as (
     where item.batch_id = %(batch_id)s and item.skip_reason is not null and outcome.ordinal is null
 ), letters as (
     insert into nightmill.dead_letter (batch_id, ordinal, key, class, code, message, attempts)
-    select %(batch_id)s, ordinal, key, 'input', skip_reason, 'never sent: longer than the model''s context window', 0
+    select %(batch_id)s, ordinal, key, 'input', skip_reason,
+        'never sent: with the answer''s reserve it is longer than provider.context_window_tokens; shorten the text in the '
+        'source query, or take a model with a larger window', 0
     from skipped
     where skip_reason = 'over_context'
 )

@@ -1,0 +1,90 @@
+"""estimate: what a run of a job would send and cost, before anything is frozen or paid."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from nightmill.connections import environment_of
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import ConfigError
+from nightmill.domain.estimate import described
+from nightmill.domain.nearest import hint, listed
+from nightmill.domain.wording import counted
+from nightmill.stages import estimate
+from nightmill.stages.estimate import Forecast, Question
+from nightmill.storage import job_folders
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the estimate."""
+    env = environment_of(os.environ)
+    live = _job(arguments)
+    if arguments.limit is not None and arguments.limit < 1:
+        raise ConfigError("--limit is below 1.", "Give it a positive number, or leave it out for all rows.")
+    question = Question(
+        limit=arguments.limit,
+        reprocess=arguments.reprocess,
+        priority=arguments.priority,
+        filters=filters(live, arguments.filter),
+        data_interval_start=arguments.data_interval_start,
+        data_interval_end=arguments.data_interval_end,
+    )
+    forecast = estimate.run(env, live, question)
+    print(json.dumps(fields(live, forecast)) if arguments.json else text(live, forecast, env.now()))
+    return 0
+
+
+def _job(arguments: argparse.Namespace) -> JobDefinition:
+    folders = job_folders.find(job_folders.roots(arguments.jobs)).folders
+    if arguments.job not in folders:
+        raise ConfigError(
+            f"There is no job folder {arguments.job!r}{hint(arguments.job, folders)}.",
+            f"Use one of {listed(folders)}, or name its parent with --jobs or {job_folders.JOBS_PATH}.",
+        )
+    return job_folders.read(folders[arguments.job])
+
+
+def filters(live: JobDefinition, given: Iterable[str]) -> dict[str, Any]:
+    """`name=value` read in the kind of each filter. Raises ConfigError; repeats no value."""
+    declared, values = live.job.source.filters, {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or name not in declared:
+            raise ConfigError(
+                f"The job {live.name!r} has no filter {name!r}{hint(name, declared)}." if equals
+                else "--filter is no NAME=VALUE.",
+                f"Use one of {listed(declared)}, such as --filter NAME=VALUE.",
+            )  # fmt: skip
+        try:
+            values[name] = declared[name].read(value)
+        except ValueError as fault:
+            raise ConfigError(f"--filter {name}: {fault}.", declared[name].description) from None
+    return values
+
+
+def text(live: JobDefinition, forecast: Forecast, now: datetime) -> str:
+    """For people: the words of the dry run, and what else was seen."""
+    lines = [f"{live.name}: nothing was written or sent", *described(forecast.estimate, now)]
+    chosen = ", ".join(f"{name}={value}" for name, value in forecast.parameters.items())
+    if chosen:
+        lines.append(f"query parameters: {chosen}")
+    if forecast.never_sent:
+        lines.append(f"{counted(forecast.never_sent, 'item')} never sent: blank, or longer than the context window")
+    if forecast.gave_up:
+        lines.append(f"{counted(forecast.gave_up, 'item')} gave up before under this contract and not asked again")
+    if forecast.checked_again:
+        again = counted(forecast.checked_again, "stored answer")
+        lines.append(f"{again} of other rules than today's, counted as reused and checked again first")
+    return "\n".join(lines)
+
+
+def fields(live: JobDefinition, forecast: Forecast) -> dict[str, Any]:
+    """For scripts; money as text."""
+    seen = asdict(forecast)
+    return {"job": live.name, **seen, "estimate": forecast.estimate.as_json()}

@@ -1,0 +1,142 @@
+"""status: batches as text or JSON, once or as a live view."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from nightmill.connections import environment_of
+from nightmill.domain.progress import one_line
+from nightmill.domain.wording import counted, dollars, duration
+from nightmill.environment import Environment, utc_now
+from nightmill.stages import report, status
+from nightmill.stages.status import Standing
+
+INTERVAL_S = 2.0
+REST = 4  # a look that takes long is followed by a pause of this many times its length: the ledger has other work
+_HOME, _REST_OF_LINE, _REST_OF_SCREEN, _CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[2J"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print where batches stand; with --watch until the batch ends or somebody presses Ctrl-C."""
+    env = environment_of(os.environ)
+    if arguments.watch:
+        return watch(env, arguments.batch, as_json=arguments.json, out=sys.stdout)
+    standings = status.look(env, arguments.batch)
+    if arguments.json:
+        print(json.dumps([fields(one) for one in standings]))
+        return 0
+    print("\n\n".join("\n".join(block(one)) for one in standings) or "no batches")
+    if arguments.batch is not None and standings[0].batch.ended:
+        print("\n" + report.render(report.build(env, arguments.batch)))
+    return 0
+
+
+def watch(
+    env: Environment,
+    batch_id: int | None,
+    *,
+    as_json: bool,
+    out: TextIO,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """Look again and again. On a terminal one screen is drawn anew; elsewhere each change is a line of its own."""
+    drawn = out.isatty() and not as_json
+    said: dict[int, str] = {}
+    if drawn:
+        out.write(_CLEAR)
+    try:
+        while True:
+            began = time.monotonic()
+            standings = status.look(env, batch_id)
+            if drawn:
+                out.write(screen(standings, shutil.get_terminal_size()))
+            else:
+                _say_changes(standings, said, as_json, out)
+            out.flush()
+            if batch_id is not None and standings[0].batch.ended:
+                return 0
+            pause(max(INTERVAL_S, REST * (time.monotonic() - began)))
+    except KeyboardInterrupt:
+        return 0
+
+
+def screen(standings: list[Standing], size: os.terminal_size) -> str:
+    """What is written to the terminal: from its upper left corner, no wider and no higher than it is."""
+    lines = [f"{utc_now():%Y-%m-%d %H:%M:%S} UTC, Ctrl-C ends the view", ""]
+    for one in standings:
+        lines += [*block(one), ""]
+    shown = [line[: size.columns - 1] for line in lines[: size.lines - 1]]
+    return _HOME + "".join(f"{line}{_REST_OF_LINE}\n" for line in shown) + _REST_OF_SCREEN
+
+
+def _say_changes(standings: list[Standing], said: dict[int, str], as_json: bool, out: TextIO) -> None:
+    for one in standings:
+        facts = fields(one)
+        now = json.dumps(facts | {"seconds_left": None})  # the time left alone is no change
+        if said.get(one.batch.batch_id) != now:
+            said[one.batch.batch_id] = now
+            out.write((json.dumps(facts) if as_json else line(one)) + "\n")
+
+
+def line(one: Standing) -> str:
+    """One batch in one line."""
+    return f"{_head(one)}: {one_line(one.progress, utc_now())}"
+
+
+def _head(one: Standing) -> str:
+    batch = one.batch
+    return f"{batch.job}: batch {batch.batch_id} {batch.state} ({' '.join(batch.state_reason.split())})"
+
+
+def block(one: Standing) -> list[str]:
+    """One batch in some lines; what there is nothing of is left out."""
+    batch = one.batch
+    lines = [_head(one), _row("run", f"{batch.run_id}, since {batch.created_at:%Y-%m-%d %H:%M:%S} UTC")]
+    states = ", ".join(f"{shard.shards} {shard.state}" for shard in one.progress.shards)
+    if states:
+        lines.append(_row("shards", states))
+    if one.buckets:
+        lines.append(_row("items", ", ".join(f"{items:,} {bucket}" for bucket, items in sorted(one.buckets.items()))))
+    for sent in one.progress.provider_batches:
+        what = f"{counted(sent.batches, 'provider batch')} {sent.state}"
+        status_there = f", {sent.raw_status} {sent.answered:,}/{sent.requests:,}" if sent.raw_status else ""
+        lines.append(_row("provider", what + status_there))
+    if one.spent.requests:
+        lines.append(_row("tokens", f"{one.spent.prompt:,} in, {one.spent.completion:,} out"))
+        most = (batch.estimate or {}).get("batch_price")
+        lines.append(_row("cost", dollars(one.cost) + (f" of at most {dollars(most)}" if most else "")))
+    if one.seconds_left:
+        lines.append(_row("to go", f"about {duration(one.seconds_left)} at the pace so far"))
+    return lines
+
+
+def fields(one: Standing) -> dict[str, Any]:
+    """One batch as JSON; money as text."""
+    batch = one.batch
+    return {
+        "job": batch.job,
+        "batch_id": batch.batch_id,
+        "run_id": batch.run_id,
+        "state": str(batch.state),
+        "reason": batch.state_reason,
+        "items": batch.item_count,
+        "buckets": one.buckets,
+        "shards": [asdict(shard) for shard in one.progress.shards],
+        "provider_batches": [asdict(sent) for sent in one.progress.provider_batches],
+        "prompt_tokens": one.spent.prompt,
+        "completion_tokens": one.spent.completion,
+        "cost": str(one.cost) if one.cost is not None else None,
+        "seconds_left": one.seconds_left,
+    }
+
+
+def _row(name: str, text: str) -> str:
+    return f"  {name:<10}{text}"

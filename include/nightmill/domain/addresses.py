@@ -1,0 +1,18 @@
+"""Addresses of the console's pages below Airflow's own address: tasks link to them, the console serves them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+MOUNT = "/nightmill"
+BATCH, SHARD = "/batch", "/shard"
+
+
+def batch_page(dag_id: str, run_id: str) -> str:
+    """The page of a DAG run's newest batch."""
+    return f"{MOUNT}{BATCH}?{urlencode({'dag_id': dag_id, 'run_id': run_id})}"
+
+
+def shard_page(dag_id: str, shard_id: int) -> str:
+    """The page of one shard."""
+    return f"{MOUNT}{SHARD}?{urlencode({'dag_id': dag_id, 'shard_id': shard_id})}"

@@ -1,0 +1,25 @@
+"""Numbers in messages for people."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 shard`, `2,000 batches`: the noun in its number. Regular nouns only."""
+    plural = noun + ("es" if noun.endswith(("ch", "s", "x")) else "s")
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def duration(seconds: float) -> str:
+    """About how long, in the unit a person would use."""
+    if seconds < 90:
+        return counted(max(1, round(seconds)), "second")
+    if seconds < 90 * 60:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
+
+
+def dollars(amount: Decimal | str | None) -> str:
+    """US dollars to a hundredth of a cent; None is a price that nobody knows."""
+    return "price unknown" if amount is None else f"${Decimal(amount):,.4f}"

@@ -1,0 +1,2 @@
+delete from demo.requirement_line as held
+where not exists (select from arriving_requirement as arriving where arriving.source_id = held.source_id);

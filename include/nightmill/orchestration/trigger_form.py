@@ -1,0 +1,80 @@
+"""What the trigger form asks. Airflow validates values by these schemas; they are bound, never pasted into SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.sdk import Param
+
+from nightmill.domain.filters import Filter, as_json
+from nightmill.domain.job import Job
+from nightmill.domain.priority import Priority
+
+FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
+
+
+def trigger_form(job: Job) -> dict[str, Param]:
+    """The Params of a job's DAG: its own filters first."""
+    return {name: _filter(name, one) for name, one in job.source.filters.items()} | _run() | _interval()
+
+
+def _filter(name: str, one: Filter) -> Param:
+    words = [one.description.strip(), *_range(one), *(["Empty: no restriction."] if one.nullable else [])]
+    default = as_json({name: one.default})[name]
+    title = name.replace("_", " ").capitalize()
+    return Param(default, section=FILTERS, title=title, description=" ".join(words), **one.schema_of_value)
+
+
+def _range(one: Filter) -> list[str]:
+    if one.minimum is None and one.maximum is None:
+        return []
+    return [f"{_end('From', one.minimum)}{_end(' to', one.maximum)}.".strip().capitalize()]
+
+
+def _end(word: str, value: Any) -> str:
+    return "" if value is None else f"{word} {value}"
+
+
+def _run() -> dict[str, Param]:
+    return {
+        "limit": _field(
+            "Limit", None, "At most this many source rows. Empty: all.", type=["null", "integer"], minimum=1
+        ),
+        "dry_run": _field(
+            "Dry run",
+            False,
+            "Freeze, plan and price; send nothing. The estimate stands in the report.",
+            type="boolean",
+        ),
+        "reprocess": _field(
+            "Reprocess", False, "Ask and pay again, also where an accepted result exists.", type="boolean"
+        ),
+        "priority": _field(
+            "Priority",
+            str(Priority.NORMAL),
+            "low: sends only while it leaves half of the account's enqueued-token limit to other runs. No effect where "
+            "no limit is known.",
+            type="string",
+            enum=[str(one) for one in Priority],
+        ),
+        "note": _field("Note", None, "Why this run; kept with the batch.", type=["null", "string"], maxLength=500),
+    }
+
+
+def _field(title: str, default: Any, description: str, **schema: Any) -> Param:
+    return Param(default, description=description, section=RUN, title=title, **schema)
+
+
+def _interval() -> dict[str, Param]:
+    return {name: _moment(name) for name in ("data_interval_start", "data_interval_end")}
+
+
+def _moment(name: str) -> Param:
+    return Param(
+        None,
+        type=["null", "string"],
+        format="date-time",
+        section=INTERVAL,
+        title=name.replace("_", " ").capitalize(),
+        description=f"Bound as %({name})s. Empty: the schedule's (a run by hand has none).",
+    )

@@ -1,0 +1,77 @@
+"""The vector in a result line of an embeddings batch (API reference, object `list` of `embedding`)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from nightmill.providers.port import Embedding, Usage
+
+
+class _DocumentedEntry(msgspec.Struct):
+    embedding: list[float]
+    index: Literal[0]
+
+
+class _DocumentedUsage(msgspec.Struct):
+    prompt_tokens: int
+
+
+class _DocumentedBody(msgspec.Struct):
+    data: tuple[_DocumentedEntry]
+    model: str
+    usage: _DocumentedUsage
+    error: None = None
+
+
+class _DocumentedResponse(msgspec.Struct):
+    status_code: Literal[200]
+    body: _DocumentedBody
+
+
+class _DocumentedLine(msgspec.Struct):
+    """A vector as the API documents it: nearly every line. Whatever differs is read with more care."""
+
+    custom_id: str
+    response: _DocumentedResponse
+    error: None = None
+
+
+_read_documented = msgspec.json.Decoder(_DocumentedLine).decode
+
+
+def documented_vector(line: bytes) -> Embedding | None:
+    """The vector of a line that is just as documented, or None."""
+    try:
+        parsed = _read_documented(line)
+    except (ValueError, RecursionError):
+        return None
+    body = parsed.response.body
+    if not body.data[0].embedding or not body.model or body.usage.prompt_tokens < 0:
+        return None
+    return Embedding(parsed.custom_id, body.data[0].embedding, body.model, Usage(body.usage.prompt_tokens, 0))
+
+
+def vector_in(data: object) -> list[float | None] | None:
+    """The only vector of a body's `data`, with None for what is no number; None when there is not just one."""
+    if not isinstance(data, list) or len(data) != 1 or not isinstance(data[0], dict):
+        return None
+    vector = data[0].get("embedding")
+    return [_number(value) for value in vector] if isinstance(vector, list) and vector else None
+
+
+def counted(usage: Usage) -> Usage:
+    """Usage of a request that has no completion: where the provider tells what it counted, that is zero."""
+    if usage.prompt_tokens is None or usage.completion_tokens is not None:
+        return usage
+    return Usage(usage.prompt_tokens, 0, usage.cached_tokens)
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond every double
+        return None

@@ -1,0 +1,61 @@
+"""status: where batches stand now. Reads only; not a task, a person's command."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from nightmill.domain.pricing import Price, batch_cost, price_on
+from nightmill.domain.progress import Progress, seconds_left
+from nightmill.domain.receipt import Tokens
+from nightmill.domain.states import BatchState
+from nightmill.environment import Environment
+from nightmill.storage import batches, contracts, prices, progress, usage
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One batch at a moment. `cost` in US dollars is None where the model has no price; `seconds_left` is None before
+    the first answer and outside RUNNING."""
+
+    batch: Batch
+    model: str
+    buckets: dict[str, int]
+    progress: Progress
+    spent: Tokens
+    cost: Decimal | None
+    seconds_left: float | None
+
+
+def look(env: Environment, batch_id: int | None = None) -> list[Standing]:
+    """One batch; or every open one and the newest closed one of each job. Raises IllegalTransition for a batch that
+    does not exist."""
+    with env.ledger() as conn:
+        conn.read_only = True
+        chosen = batches.open_or_newest(conn) if batch_id is None else [batches.get(conn, batch_id)]
+        return [_standing(conn, batch, env.now()) for batch in chosen]
+
+
+def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
+    provider = contracts.load(conn, batch.contract_id).job.provider
+    price = price_on(prices.of_model(conn, provider.model), provider.model, batch.created_at.date())
+    spent = usage.spent(conn, batch.batch_id)
+    buckets = batches.bucket_counts(conn, batch.batch_id) if batch.frozen_at else {}
+    seen = progress.read(conn, batch.batch_id)
+    running = batch.state is BatchState.RUNNING
+    return Standing(
+        batch=batch,
+        model=provider.model,
+        buckets=buckets,
+        progress=seen,
+        spent=spent,
+        cost=_cost(price, spent),
+        seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
+    )
+
+
+def _cost(price: Price | None, spent: Tokens) -> Decimal | None:
+    return batch_cost(price, spent.prompt, spent.cached, spent.completion) if price else None

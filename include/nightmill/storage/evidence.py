@@ -1,0 +1,177 @@
+"""What a batch and its shards did at the provider, for people who look: read only, and no text of any document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from psycopg.rows import class_row
+
+from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, TERMINAL_SHARD_STATES, ProviderBatchState, ShardState
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who asked for a batch, and the note they left."""
+
+    note: str | None
+    requested_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStanding:
+    """A shard as it stands. `wake_at` is when it looks again at the latest."""
+
+    shard_id: int
+    batch_id: int
+    first_ordinal: int
+    last_ordinal: int
+    items: int
+    prompt_tokens: int
+    state: ShardState
+    state_reason: str
+    wake_at: datetime | None
+    settled_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", ShardState(self.state))
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.state in TERMINAL_SHARD_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A provider batch with everything that is known of it. `counts` and `usage` are the provider's own."""
+
+    provider_batch_id: int
+    shard_id: int
+    state: ProviderBatchState
+    state_reason: str
+    token: str
+    account: str
+    model: str
+    requests: int
+    prompt_tokens: int
+    adopted: bool | None
+    raw_status: str | None
+    counts: dict[str, int] | None
+    usage: dict[str, Any] | None
+    input_file_id: str | None
+    provider_id: str | None
+    output_file_id: str | None
+    error_file_id: str | None
+    intent_at: datetime
+    uploaded_at: datetime | None
+    submitted_at: datetime | None
+    ended_at: datetime | None
+    collected_at: datetime | None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "state", ProviderBatchState(self.state))
+
+    @property
+    def live(self) -> bool:
+        """Whether its items may still be answered by it."""
+        return self.state in LIVE_PROVIDER_BATCH_STATES
+
+    @property
+    def done(self) -> int:
+        """Requests that the provider has finished, well or not."""
+        counts = self.counts or {}
+        return counts.get("completed", 0) + counts.get("failed", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempts:
+    """Attempts of one failure class and code (class None = accepted). `unreported` came without usage."""
+
+    failure_class: str | None
+    code: str | None
+    requests: int
+    prompt: int
+    completion: int
+    cached: int
+    unreported: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The newest word of a gate; one of an older generation opens nothing."""
+
+    gate: str
+    generation: int
+    passed: bool
+    decided_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One state edge that was taken."""
+
+    entity: str
+    entity_id: int
+    from_state: str | None
+    to_state: str
+    reason: str
+    made_at: datetime
+
+
+def request(conn: Connection, batch_id: int) -> Request:
+    """Who asked for a batch that exists."""
+    (found,) = _read(conn, Request, "evidence_request", batch_id=batch_id)
+    return found
+
+
+def shards(conn: Connection, batch_id: int) -> list[ShardStanding]:
+    """All shards of a batch, in order."""
+    return _read(conn, ShardStanding, "evidence_shards", batch_id=batch_id)
+
+
+def shard(conn: Connection, dag_id: str, shard_id: int) -> ShardStanding | None:
+    """One shard, if it belongs to a batch of this DAG."""
+    return next(iter(_read(conn, ShardStanding, "evidence_shard", dag_id=dag_id, shard_id=shard_id)), None)
+
+
+def of_shards(conn: Connection, shard_ids: Sequence[int]) -> list[Evidence]:
+    """The provider batches of shards, oldest first."""
+    return _read(conn, Evidence, "evidence_provider_batches", shard_ids=list(shard_ids))
+
+
+def attempts(conn: Connection, batch_id: int, first: int, last: int) -> list[Attempts]:
+    """Attempts for a stretch of items, accepted ones first."""
+    return _read(conn, Attempts, "evidence_attempts", batch_id=batch_id, first=first, last=last)
+
+
+def buckets(conn: Connection, batch_id: int, first: int, last: int) -> list[tuple[str, int]]:
+    """Settled items of a stretch per bucket."""
+    values = {"batch_id": batch_id, "first": first, "last": last}
+    return conn.execute(sql.text("evidence_buckets"), values).fetchall()
+
+
+def verdicts(conn: Connection, batch_id: int) -> list[Verdict]:
+    """The newest verdict of each gate."""
+    return _read(conn, Verdict, "evidence_gates", batch_id=batch_id)
+
+
+def history(
+    conn: Connection, batch_id: int, entity: str, entity_id: int, provider_batch_ids: Sequence[int] = ()
+) -> list[Step]:
+    """The newest hundred edges of a batch or shard, and of these provider batches; newest first."""
+    return _read(
+        conn, Step, "evidence_history",
+        batch_id=batch_id, entity=entity, entity_id=entity_id, provider_batch_ids=list(provider_batch_ids),
+    )  # fmt: skip
+
+
+def _read(conn: Connection, kind: type[Row], query: str, **values: Any) -> list[Row]:
+    with conn.cursor(row_factory=class_row(kind)) as cursor:
+        return cursor.execute(sql.text(query), values).fetchall()

@@ -1,0 +1,94 @@
+"""Source rows as manifest rows: key, content hash, tokens, and why a row is never sent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import SourceError
+from nightmill.domain.keys import KeyMaker
+from nightmill.domain.tokens import TokenCounter
+from nightmill.storage.items import ItemRow
+from nightmill.storage.sources import SourceRow
+
+EMPTY_DOCUMENT = "empty_document"
+OVER_CONTEXT = "over_context"
+
+_PLAIN = frozenset({str, int, bool, type(None)})  # values that look the same after a round trip through JSON
+
+
+class Manifest:
+    """Turns source rows into manifest rows and payload lines in one pass, and sums them up.
+
+    `keep_line` gets each payload line; an estimate keeps none.
+    """
+
+    def __init__(self, pinned: JobDefinition, keep_line: Callable[[bytes], object]) -> None:
+        self._pinned = pinned
+        self._keep_line = keep_line
+        self._keys = KeyMaker(pinned.versions)
+        self._counter = TokenCounter(pinned.job.provider.model, pinned.job.provider.endpoint)
+        self.tokens = 0
+        self.hash = hashlib.sha256()
+
+    def rows(self, source: Iterator[SourceRow]) -> Iterator[ItemRow]:
+        """Manifest rows in ordinal order; payload lines are kept on the way."""
+        for ordinal, row in enumerate(source):
+            try:
+                line = orjson.dumps(row.values, default=_as_text, option=orjson.OPT_SORT_KEYS)
+            except TypeError:  # its chain can quote the document
+                line = None
+            if line is None:
+                raise _unwritable(row)
+            content = hashlib.sha256(line).digest()
+            version = row.source_version if row.source_version is not None else content.hex()
+            key = self._keys.key(row.tenant, row.source_id, version)
+            plain = _PLAIN.issuperset(map(type, row.values.values()))
+            tokens, skip = self._measure(row.values if plain else orjson.loads(line))
+            self._keep_line(line)
+            self.tokens += tokens
+            self.hash.update(key)
+            self.hash.update(content)
+            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
+
+    def _measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
+        """Prompt tokens of the rendered request, and why it is never sent (or None)."""
+        provider = self._pinned.job.provider
+        text = values[self._pinned.job.source.columns.text]
+        if text is None or not str(text).strip():
+            return 0, EMPTY_DOCUMENT
+        tokens = self._counter.count_messages(self._pinned.prompt.render(values))
+        window = provider.context_window_tokens
+        if window is not None and tokens + provider.output_reserve_tokens > window:
+            return tokens, OVER_CONTEXT
+        return tokens, None
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bytes):
+        raise TypeError
+    return str(value)
+
+
+def _unwritable(row: SourceRow) -> SourceError:
+    """Names the column that no UTF-8 text can be made of; never its value."""
+    for name, value in row.values.items():
+        if isinstance(value, bytes):
+            return SourceError(
+                f"The column {name!r} of the source holds bytes, not text.",
+                f"Decode it in the source query: convert_from({name}, 'UTF8') as {name}.",
+            )
+        try:
+            orjson.dumps(value, default=_as_text)
+        except TypeError:
+            break
+    return SourceError(
+        f"The column {name!r} of source id {row.source_id!r} cannot be written as UTF-8: it holds half a surrogate "
+        "pair.",
+        "Correct the text at its origin (replace lone surrogates by U+FFFD), or leave such rows out in the source "
+        "query.",
+    )

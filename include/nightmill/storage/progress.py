@@ -1,0 +1,20 @@
+"""How far a batch is: three small queries, none of which touches an item."""
+
+from __future__ import annotations
+
+from psycopg.rows import class_row
+
+from nightmill.domain.progress import Progress, ProviderBatchCount, ShardCount
+from nightmill.storage import sql
+from nightmill.storage.ledger import Connection
+
+
+def read(conn: Connection, batch_id: int) -> Progress:
+    """The counts of one batch as they are now."""
+    of = {"batch_id": batch_id}
+    with conn.cursor(row_factory=class_row(ShardCount)) as cursor:
+        shards = tuple(cursor.execute(sql.text("progress_shards"), of).fetchall())
+    with conn.cursor(row_factory=class_row(ProviderBatchCount)) as cursor:
+        sent = tuple(cursor.execute(sql.text("progress_provider_batches"), of).fetchall())
+    row = conn.execute(sql.text("progress_began"), of).fetchone()
+    return Progress(shards, sent, row[0] if row else None)

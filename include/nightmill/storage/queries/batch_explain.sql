@@ -1,0 +1,2 @@
+update nightmill.batch set state_reason = %(reason)s
+where batch_id = %(batch_id)s and state = %(state)s and generation = %(generation)s

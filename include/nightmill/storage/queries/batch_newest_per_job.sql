@@ -1,5 +1,0 @@
-select distinct on (job) batch_id, job, view_name, dag_id, run_id, incarnation, state, state_reason, blocked_from, blocked_by, generation,
-    contract_id, payload_batch_id, dry_run, params, data_interval_start, data_interval_end, item_count, prompt_tokens,
-    estimate, counts, created_at, frozen_at, ended_at
-from nightmill.batch
-order by job, batch_id desc

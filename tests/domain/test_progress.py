@@ -1,0 +1,56 @@
+"""Progress in words, and what is left at the pace so far."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from nightmill.domain.progress import Progress, ProviderBatchCount, ShardCount, one_line, seconds_left
+from nightmill.domain.wording import counted, dollars, duration
+
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = BEGAN + timedelta(minutes=10)
+HALFWAY = Progress(
+    shards=(ShardCount("RUNNING", 2, 600), ShardCount("SETTLED", 1, 400)),
+    provider_batches=(
+        ProviderBatchCount("ABANDONED", "failed", 1, 300, 300),
+        ProviderBatchCount("COLLECTED", "completed", 4, 400, 400),
+        ProviderBatchCount("SUBMITTED", "in_progress", 2, 600, 100),
+    ),
+    began=BEGAN,
+)
+
+
+def test_the_line_says_shards_items_what_runs_at_the_provider_and_the_time_left() -> None:
+    assert one_line(HALFWAY, NOW) == (
+        "1 of 3 shards settled; 500 of 1,000 items answered; 2 provider batches in_progress; about 10 min to go"
+    )
+
+
+def test_one_of_a_thing_is_not_written_in_the_plural() -> None:
+    one = Progress((ShardCount("RUNNING", 1, 1),), (ProviderBatchCount("UPLOADED", None, 1, 1, 0),), BEGAN)
+    assert one_line(one, NOW) == "0 of 1 shard settled; 0 of 1 item answered; 1 provider batch uploaded"
+    assert [counted(n, "batch") for n in (0, 1, 2_000)] == ["0 batches", "1 batch", "2,000 batches"]
+
+
+def test_nothing_to_send_and_nothing_left_are_said() -> None:
+    assert one_line(Progress((), (), None), NOW) == "no shards: nothing has to be sent"
+    done = Progress((ShardCount("SETTLED", 2, 8),), (ProviderBatchCount("COLLECTED", "completed", 2, 8, 8),), BEGAN)
+    assert one_line(done, NOW) == "2 of 2 shards settled; 8 of 8 items answered"
+
+
+def test_the_pace_counts_from_the_first_intent_and_is_unknown_before_the_first_answer() -> None:
+    assert seconds_left(HALFWAY, 250, NOW) == 1800
+    assert seconds_left(HALFWAY, 0, NOW) is None
+    assert seconds_left(HALFWAY, 1000, NOW) == 0
+
+
+def test_answers_that_wait_for_collection_count_and_retried_items_count_once() -> None:
+    assert HALFWAY.answered_of(unsettled=600) == 500
+    assert HALFWAY.answered_of(unsettled=550) == 550
+    assert HALFWAY.answered_of(unsettled=0) == 1000
+
+
+def test_durations_and_money_are_written_for_people() -> None:
+    assert [duration(s) for s in (1, 89, 600, 7200)] == ["1 second", "89 seconds", "10 min", "2.0 h"]
+    assert [dollars(one) for one in (Decimal("1234.5"), "0.00012", None)] == ["$1,234.5000", "$0.0001", "price unknown"]

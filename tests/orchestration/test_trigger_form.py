@@ -1,0 +1,84 @@
+"""The trigger form: a job's filters and what every job asks, as Airflow's Params."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from airflow.sdk.definitions.param import ParamsDict
+from airflow.sdk.exceptions import ParamValidationError
+
+from nightmill.domain.filters import RESERVED
+from nightmill.domain.job import Job
+from nightmill.orchestration.trigger_form import trigger_form
+
+JOB: dict[str, Any] = {
+    "description": "x",
+    "source": {
+        "conn_id": "s",
+        "query": "select 1",
+        "columns": {"id": "id", "text": "body"},
+        "filters": {
+            "region": {"type": "enum", "values": ["north", "south"], "default": "north", "description": "Which one?"},
+            "min_weight": {
+                "type": "integer", "minimum": 0, "maximum": 9, "nullable": True, "description": "Weight at least.",
+            },
+            "since": {"type": "date", "minimum": "2026-01-01", "default": "2026-02-01", "description": "From then on."},
+        },
+    },
+    "provider": {"conn_id": "p", "model": "m"},
+    "publish": {"view": "v"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def form() -> ParamsDict:
+    return ParamsDict(trigger_form(Job.model_validate(JOB)))
+
+
+def test_a_jobs_filters_come_first_in_a_section_of_their_own(form: ParamsDict) -> None:
+    sections = {name: form.get_param(name).schema["section"] for name in form}
+    assert list(sections)[:3] == ["region", "min_weight", "since"]
+    assert [name for name, section in sections.items() if section == "Filters"] == ["region", "min_weight", "since"]
+    assert sections["limit"] == sections["note"] == "This run"
+    assert sections["data_interval_start"] == "Data interval"
+
+
+def test_every_field_has_a_title_and_says_what_it_does(form: ParamsDict) -> None:
+    for name in form:
+        param = form.get_param(name)
+        assert param.schema["title"]
+        assert param.description
+    assert form.get_param("min_weight").schema["title"] == "Min weight"
+    assert form.get_param("min_weight").description == "Weight at least. From 0 to 9. Empty: no restriction."
+    assert form.get_param("since").description == "From then on. From 2026-01-01."
+
+
+def test_the_defaults_pass_and_can_be_stored_as_json(form: ParamsDict) -> None:
+    values = form.validate()
+    assert {name: values[name] for name in ("region", "min_weight", "since")} == {
+        "region": "north", "min_weight": None, "since": "2026-02-01",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"region": "west"},
+        {"region": None},
+        {"min_weight": 10},
+        {"min_weight": "3"},
+        {"since": "soon"},
+        {"priority": "high"},
+    ],
+)
+def test_a_value_outside_the_declaration_is_refused_before_a_run_exists(
+    form: ParamsDict, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(ParamValidationError):
+        form.update(wrong)
+        form.validate()
+
+
+def test_no_filter_can_take_the_name_of_another_field(form: ParamsDict) -> None:
+    assert set(form) - JOB["source"]["filters"].keys() <= RESERVED
