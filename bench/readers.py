@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, LiteralString
 
 import psycopg
+from psycopg import sql
 
 from bench.site import Site
 from bench.stages import newest_batch
@@ -18,6 +19,7 @@ OTHER_ROWS = 10_000  # of each other batch: a reader of the shown one never touc
 SCANS = 7
 POINTS = 2_000
 SCAN: LiteralString = "select count(*), avg(pages), max(title) from {}"
+TABLES = {"view": "results.bench", "plain": "plain"}
 POINT: LiteralString = "select title, topic, pages from {} where source_id = %s"
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -28,16 +30,16 @@ def compare(site: Site, items: int) -> dict[str, float]:
     _attach_others(site)
     ids = [f"doc-{number:08d}" for number in random.Random(7).sample(range(1, items + 1), min(POINTS, items))]
     with psycopg.connect(site.admin_dsn, autocommit=True) as conn:
-        scans = _interleaved(lambda table: _scan(conn, table), SCANS)
-        prepared = _interleaved(lambda table: _points(conn, table, ids, prepare=True), 3)
-        unprepared = _interleaved(lambda table: _points(conn, table, ids, prepare=False), 3)
+        scan = _in_turns(SCANS, lambda table, _: conn.execute(_on(SCAN, table)).fetchone(), min)
+        prepared = _points(conn, ids, prepare=True)
+        unprepared = _points(conn, ids, prepare=False)
     return {
         "attached_batches": ATTACHED,
-        "scan_ratio": round(scans[0] / scans[1], 2),
-        "prepared_point_ratio": round(prepared[0] / prepared[1], 2),
-        "unprepared_point_more_ms": round((unprepared[0] - unprepared[1]) / len(ids) * 1000, 3),
-        "scan_s": round(scans[0], 3),
-        "prepared_point_us": round(prepared[0] / len(ids) * 1e6, 1),
+        "scan_ratio": round(scan["view"] / scan["plain"], 2),
+        "prepared_point_ratio": round(prepared["view"] / prepared["plain"], 2),
+        "unprepared_point_more_ms": round((unprepared["view"] - unprepared["plain"]) * 1000, 3),
+        "scan_s": round(scan["view"], 3),
+        "prepared_point_us": round(prepared["view"] * 1e6, 1),
     }
 
 
@@ -48,11 +50,11 @@ def _attach_others(site: Site) -> None:
             other = shown + 1000 + number
             conn.execute("select nightmill.create_partition('rows_bench', %s)", (other,))
             conn.execute(
-                psycopg.sql.SQL(
+                sql.SQL(
                     "insert into nightmill.{} select {}, ordinal, source_id, source_version, tenant, domain, "
                     "result_id, reused, model, prompt_version, answered_at, title, topic, pages "
                     "from nightmill.rows_bench where batch_id = {} and ordinal < {}"
-                ).format(psycopg.sql.Identifier(f"rows_bench_{other}"), other, shown, OTHER_ROWS)
+                ).format(sql.Identifier(f"rows_bench_{other}"), other, shown, OTHER_ROWS)
             )
             conn.execute("select nightmill.attach_partition('rows_bench', %s)", (other,))
         conn.execute("drop table if exists plain")
@@ -63,22 +65,26 @@ def _attach_others(site: Site) -> None:
         conn.execute("vacuum analyze nightmill.rows_bench")
 
 
-def _interleaved(measure: Callable[[str], float], rounds: int) -> tuple[float, float]:
-    """Median seconds of (view, plain table), measured in turns so that a busy moment meets both."""
-    pairs = [(measure("results.bench"), measure("plain")) for _ in range(rounds)]
-    return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+def _points(conn: Connection, ids: list[str], *, prepare: bool) -> dict[str, float]:
+    return _in_turns(
+        len(ids),
+        lambda table, turn: conn.execute(_on(POINT, table), (ids[turn],), prepare=prepare).fetchone(),
+        median,
+    )
 
 
-def _scan(conn: Connection, table: str) -> float:
-    start = time.perf_counter()
-    conn.execute(psycopg.sql.SQL(SCAN).format(psycopg.sql.SQL(table))).fetchone()  # type: ignore[arg-type]
-    return time.perf_counter() - start
+def _in_turns(
+    turns: int, read: Callable[[str, int], object], summary: Callable[[list[float]], float]
+) -> dict[str, float]:
+    """Seconds of one read of the view and of the plain table, read in turns: a busy moment meets both."""
+    took: dict[str, list[float]] = {name: [] for name in TABLES}
+    for turn in range(turns):
+        for name, table in TABLES.items():
+            start = time.perf_counter()
+            read(table, turn)
+            took[name].append(time.perf_counter() - start)
+    return {name: summary(seconds) for name, seconds in took.items()}
 
 
-def _points(conn: Connection, table: str, ids: list[str], *, prepare: bool) -> float:
-    query = psycopg.sql.SQL(POINT).format(psycopg.sql.SQL(table))  # type: ignore[arg-type]
-    conn.execute(query, (ids[0],), prepare=prepare)
-    start = time.perf_counter()
-    for one in ids:
-        conn.execute(query, (one,), prepare=prepare).fetchone()
-    return time.perf_counter() - start
+def _on(query: LiteralString, table: str) -> sql.Composed:
+    return sql.SQL(query).format(sql.SQL(table))  # type: ignore[arg-type]
