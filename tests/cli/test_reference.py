@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 import yaml
 
-from nightmill.cli import reference
+from nightmill.cli import failure_page, reference
 from nightmill.domain.job import Job
 from nightmill.domain.yaml_mistakes import inner_model
 from nightmill.providers.registry import known_adapters
@@ -18,11 +18,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 DEMO = REPOSITORY / "dags" / "jobs" / "license_audit" / "job.yaml"
 
 
-@pytest.mark.parametrize("name", [reference.PAGE, reference.SCHEMA])
+@pytest.mark.parametrize("name", [reference.PAGE, reference.SCHEMA, failure_page.PAGE])
 def test_the_committed_file_is_what_make_docs_writes(tmp_path: Path, name: str) -> None:
     reference.write(tmp_path)
     committed = (reference.DOCS / name).read_text("utf-8")
-    assert committed == (tmp_path / name).read_text("utf-8"), "the models changed: run `make docs`"
+    assert committed == (tmp_path / name).read_text("utf-8"), "the code changed: run `make docs`"
 
 
 def test_every_key_stands_in_the_page_with_a_meaning() -> None:

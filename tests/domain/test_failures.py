@@ -8,11 +8,15 @@ from hypothesis import strategies as st
 
 from nightmill.domain.failures import (
     MESSAGE_LIMIT,
+    RULES,
     Failure,
     FailureClass,
+    Seen,
+    classify,
     classify_line_error,
     classify_unfinished_answer,
     lost_line,
+    rejected,
 )
 
 TRANSIENT, CAPACITY, INPUT = FailureClass.TRANSIENT, FailureClass.CAPACITY, FailureClass.INPUT
@@ -41,10 +45,30 @@ OUTPUT, POLICY = FailureClass.OUTPUT, FailureClass.POLICY
         (422, "", "unprocessable", INPUT),
         (400, "content_filter", "filtered", POLICY),
         (500, "content_policy_violation", "violates", POLICY),
+        (200, "server_error", "The engine is overloaded", TRANSIENT),
+        (200, "provider_unknown", "", TRANSIENT),
+        (200, "invalid_request_error", "max_tokens: Field required", INPUT),
+        (400, "provider_unknown", "The model does not support Embeddings API", INPUT),
+        (402, "", "payment required", CAPACITY),
+        (529, "overloaded_error", "Overloaded", TRANSIENT),
+        (200, "conflicting_lines", "", TRANSIENT),
     ],
 )
 def test_an_error_line_has_its_class(status: int, code: str, message: str, kind: FailureClass) -> None:
     assert classify_line_error(status, code, message).kind is kind
+
+
+def test_the_broader_word_of_an_error_counts_where_its_code_says_little() -> None:
+    assert classify_line_error(429, "429", "", type="insufficient_quota").kind is CAPACITY
+    assert classify_line_error(400, "", "", type="insufficient_quota").code == "insufficient_quota"
+
+
+def test_nothing_failed_where_nothing_was_seen_and_every_rule_decides_something() -> None:
+    assert classify(Seen()) is None
+    assert classify(Seen(batch_status="running")) is None
+    assert classify(Seen(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
+    assert rejected("schema", "title: missing") == Failure(OUTPUT, "schema", "title: missing")
+    assert {rule.kind for rule in RULES} == set(FailureClass) - {FailureClass.SINK}
 
 
 @given(st.integers(0, 599), st.text(max_size=20), st.text(max_size=3_000))
@@ -80,9 +104,10 @@ def test_a_finished_answer_may_be_parsed(finish: str | None) -> None:
     assert classify_unfinished_answer(finish, False, '{"a": 1}') is None
 
 
-def test_only_capacity_spends_no_retry_budget_and_only_transient_and_output_are_tried_again() -> None:
+def test_waiting_spends_no_retry_budget_and_only_transient_and_output_are_tried_again() -> None:
     failures = {kind: Failure(kind, "x", "") for kind in FailureClass}
-    assert {kind for kind, failure in failures.items() if not failure.spends_retry_budget} == {CAPACITY}
+    waiting = {kind for kind, failure in failures.items() if not failure.spends_retry_budget}
+    assert waiting == {CAPACITY, FailureClass.UNKNOWN}
     assert {kind for kind, failure in failures.items() if failure.retryable} == {TRANSIENT, OUTPUT}
 
 

@@ -124,12 +124,12 @@ NONE = Usage(None, None)
                     "body": {"error": {"message": "m", "type": "requests", "code": "rate_limit_exceeded"}},
                 },
             },
-            LineError("r", 429, "rate_limit_exceeded", "m", NONE),
+            LineError("r", 429, "rate_limit_exceeded", "m", NONE, "requests"),
         ),
         # an error inside a 200 body
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": {"error": {"message": "m", "type": "oops"}}}},
-            LineError("r", 200, "oops", "m", NONE),
+            LineError("r", 200, "oops", "m", NONE, "oops"),
         ),
         # C65
         (

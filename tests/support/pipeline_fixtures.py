@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -52,3 +53,18 @@ def pipeline(
         [(f"doc-{n:02}", "1", "acme" if n < 10 else "umbrella", f"Text number {n}. " * n) for n in range(1, 21)]
     )
     return made
+
+
+@pytest.fixture
+def start_simulator(tmp_path: Path) -> Iterator[Callable[..., RunningSimulator]]:
+    """`start_simulator(**settings)` starts another provider; stopped after the test."""
+    running: list[RunningSimulator] = []
+
+    def start(**settings: Any) -> RunningSimulator:
+        data_dir = tmp_path / f"provider-{len(running) + 2}"
+        running.append(start_in_thread(Settings(**{"data_dir": data_dir, "batch_s": 0, **settings})))
+        return running[-1]
+
+    yield start
+    for one in running:
+        one.stop()

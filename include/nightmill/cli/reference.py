@@ -1,4 +1,5 @@
-"""The reference of job.yaml and checks.yaml, and the JSON schema for editors: both written from the models.
+"""The reference of job.yaml and checks.yaml, the JSON schema for editors and the table of failures: all written from
+the code.
 
 `python -m nightmill.cli.reference` writes them; a test holds the committed files against the models.
 """
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nightmill.cli import failure_page
 from nightmill.domain.job import Job
 from nightmill.domain.yaml_mistakes import NAME
 
@@ -67,8 +69,9 @@ def page() -> str:
 
 
 def write(folder: Path = DOCS) -> list[Path]:
-    """Write both files and return their paths."""
-    content = {PAGE: page(), SCHEMA: json.dumps(job_schema(), indent=2, ensure_ascii=False) + "\n"}
+    """Write all files and return their paths."""
+    schema = json.dumps(job_schema(), indent=2, ensure_ascii=False) + "\n"
+    content = {PAGE: page(), SCHEMA: schema, failure_page.PAGE: failure_page.page()}
     for name, text in content.items():
         (folder / name).write_text(text, "utf-8")
     return [folder / name for name in content]

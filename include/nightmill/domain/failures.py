@@ -1,15 +1,28 @@
-"""What went wrong with one request, as a value: the class decides what happens next.
+"""What went wrong, as a value: the class decides what happens next.
 
-One pure function per kind of evidence. Messages are the provider's or ours, cut to `MESSAGE_LIMIT` characters; they
-are kept in the ledger only and never logged, because a provider may quote the document in them.
+`classify` is the one place that decides it, by the first of `RULES` that holds; docs/failures.md is written from them.
+Messages are the provider's or ours, cut to `MESSAGE_LIMIT` characters; they are kept in the ledger only and never
+logged, because a provider may quote the document in them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 MESSAGE_LIMIT = 500
+
+
+class Action(StrEnum):
+    """What nightmill does about a failure."""
+
+    RETRY = "retry"
+    WAIT = "wait"
+    GIVE_UP = "give up"
+    REPAIR = "repair"
+    WRITE_AGAIN = "write again"
+    ASK = "ask a person"
 
 
 class FailureClass(StrEnum):
@@ -21,6 +34,27 @@ class FailureClass(StrEnum):
     OUTPUT = "output"  # an answer came that the contract does not accept
     POLICY = "policy"  # refused or filtered by a rule
     SINK = "sink"  # our own database or object store
+    UNKNOWN = "unknown"  # a state that nobody knows; never an item's
+
+    @property
+    def action(self) -> Action:
+        return _ACTIONS[self]
+
+    @property
+    def spends_retry_budget(self) -> bool:
+        """Waiting for capacity or for a person never counts against an item."""
+        return self not in (FailureClass.CAPACITY, FailureClass.UNKNOWN)
+
+
+_ACTIONS = {
+    FailureClass.TRANSIENT: Action.RETRY,
+    FailureClass.CAPACITY: Action.WAIT,
+    FailureClass.INPUT: Action.GIVE_UP,
+    FailureClass.OUTPUT: Action.REPAIR,
+    FailureClass.POLICY: Action.GIVE_UP,
+    FailureClass.SINK: Action.WRITE_AGAIN,
+    FailureClass.UNKNOWN: Action.ASK,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,43 +68,165 @@ class Failure:
     @property
     def retryable(self) -> bool:
         """Whether another attempt is worth its price (within the job's cap)."""
-        return self.kind in (FailureClass.TRANSIENT, FailureClass.OUTPUT)
+        return self.kind.action in (Action.RETRY, Action.REPAIR)
 
     @property
     def spends_retry_budget(self) -> bool:
-        """Waiting for capacity never counts against an item."""
-        return self.kind is not FailureClass.CAPACITY
+        return self.kind.spends_retry_budget
 
 
-_BILLING_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """All that can be seen of a failure; what was not seen keeps its default.
+
+    `status` is an HTTP status: of a call, or the inner one of a result line (0 when that carries none). `code` and
+    `type` are the provider's words, `message` its prose. `finding` is the code of what our own check of the answer
+    found. `batch_status` is the provider port's word for where a batch stands.
+    """
+
+    status: int | None = None
+    code: str = ""
+    type: str = ""
+    message: str = ""
+    refused: bool = False
+    finish_reason: str | None = None
+    empty: bool = False
+    finding: str = ""
+    missing: bool = False
+    batch_status: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One line of the table. `evidence` is for people; `code` None keeps the provider's own code."""
+
+    evidence: str
+    kind: FailureClass
+    holds: Callable[[Seen], bool]
+    code: str | None = None
+    message: str | None = None
+
+
+CONFLICTING_LINES = "conflicting_lines"  # two lines answer one request, each in its own way: neither counts
+_BILLING_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _BILLING_WORDS = ("credit balance", "billing hard limit", "exceeded your current quota")
-_CAPACITY_CODES = {"token_limit_exceeded"}
-_INPUT_CODES = {"context_length_exceeded", "string_above_max_length", "invalid_image"}
-_POLICY_CODES = {"content_filter", "content_policy_violation", "moderation_blocked"}
-_TRANSIENT_CODES = {
+_CAPACITY_CODES = ("token_limit_exceeded",)
+_INPUT_CODES = ("context_length_exceeded", "string_above_max_length", "invalid_image")
+_POLICY_CODES = ("content_filter", "content_policy_violation", "moderation_blocked")
+_TRANSIENT_CODES = (
     "batch_expired",
     "batch_cancelled",
-    "provider_unknown",  # the line failed and does not say why
     "provider_protocol_error",  # the line says 200 and holds no answer
-}
-_TRANSIENT_STATUSES = {0, 408, 409, 425, 429}
+    CONFLICTING_LINES,
+)
+_TRANSIENT_STATUSES = (0, 408, 409, 425, 429)
 
 
-def classify_line_error(status: int, code: str, message: str) -> Failure:
+def _says(codes: tuple[str, ...]) -> Callable[[Seen], bool]:
+    return lambda seen: seen.code in codes or seen.type in codes
+
+
+def _is_about_money(seen: Seen) -> bool:
+    lowered = seen.message.lower()
+    return _says(_BILLING_CODES)(seen) or seen.status == 402 or any(word in lowered for word in _BILLING_WORDS)
+
+
+def _is_transient(seen: Seen) -> bool:
+    return seen.status is not None and (seen.status in _TRANSIENT_STATUSES or seen.status >= 500)
+
+
+def _is_refused_call(seen: Seen) -> bool:
+    return seen.status is not None and (400 <= seen.status < 500 or "invalid_request_error" in (seen.code, seen.type))
+
+
+def _listed(codes: tuple[str, ...]) -> str:
+    return ", ".join(f"`{code}`" for code in codes)
+
+
+RULES = (
+    Rule(
+        "a batch has a status that the adapter does not know",
+        FailureClass.UNKNOWN,
+        lambda seen: seen.batch_status == "unknown",
+        "unknown_status",
+    ),
+    Rule(
+        "a request stands in neither result file of a batch that ended",
+        FailureClass.TRANSIENT,
+        lambda seen: seen.missing,
+        "lost_line",
+        "the provider returned no line for this request",
+    ),
+    Rule(
+        f"the account has no money left: code or type {_listed(_BILLING_CODES)}, status 402, or a message with "
+        + ", ".join(f'"{words}"' for words in _BILLING_WORDS),
+        FailureClass.CAPACITY,
+        _is_about_money,
+    ),
+    Rule(f"code or type {_listed(_CAPACITY_CODES)}", FailureClass.CAPACITY, _says(_CAPACITY_CODES)),
+    Rule(f"code or type {_listed(_POLICY_CODES)}", FailureClass.POLICY, _says(_POLICY_CODES)),
+    Rule(f"code or type {_listed(_INPUT_CODES)}", FailureClass.INPUT, _says(_INPUT_CODES)),
+    Rule(f"code or type {_listed(_TRANSIENT_CODES)}", FailureClass.TRANSIENT, _says(_TRANSIENT_CODES)),
+    Rule(
+        "status " + ", ".join(map(str, _TRANSIENT_STATUSES)) + " (0: the line carries none) or 500 and above",
+        FailureClass.TRANSIENT,
+        _is_transient,
+    ),
+    Rule("any other status of 400 to 499, or type `invalid_request_error`", FailureClass.INPUT, _is_refused_call),
+    Rule(
+        "an error under any other status, such as an error object in a body with status 200",
+        FailureClass.TRANSIENT,
+        lambda seen: seen.status is not None,
+    ),
+    Rule(
+        "the model refused to answer",
+        FailureClass.OUTPUT,
+        lambda seen: seen.refused,
+        "refusal",
+        "the model refused to answer",
+    ),
+    Rule(
+        "finish_reason `content_filter`",
+        FailureClass.POLICY,
+        lambda seen: seen.finish_reason == "content_filter",
+        "content_filter",
+        "the provider filtered the answer",
+    ),
+    Rule(
+        "finish_reason `length`, whatever the text looks like",
+        FailureClass.OUTPUT,
+        lambda seen: seen.finish_reason == "length",
+        "truncated",
+        "the answer ended at the token limit; raise max_completion_tokens",
+    ),
+    Rule(
+        "a message without text",
+        FailureClass.TRANSIENT,
+        lambda seen: seen.empty,
+        "empty_answer",
+        "the message has no content",
+    ),
+    Rule(
+        "our check of the answer found something: not JSON, another shape, a number out of range, a missing citation",
+        FailureClass.OUTPUT,
+        lambda seen: bool(seen.finding),
+    ),
+)
+
+
+def classify(seen: Seen) -> Failure | None:
+    """The failure behind what was seen, by the first rule that holds; None when nothing failed."""
+    for rule in RULES:
+        if rule.holds(seen):
+            code = rule.code or seen.finding or seen.code or seen.type
+            message = rule.message or seen.message
+            return Failure(rule.kind, code or f"http_{seen.status}", message[:MESSAGE_LIMIT])
+    return None
+
+
+def classify_line_error(status: int, code: str, message: str, type: str = "") -> Failure:
     """The failure behind an error line. `status` is the line's inner HTTP status, 0 when it carries none."""
-    text = message[:MESSAGE_LIMIT]
-    lowered = message.lower()
-    if code in _BILLING_CODES or any(word in lowered for word in _BILLING_WORDS):
-        return Failure(FailureClass.CAPACITY, code or "billing", text)
-    if code in _CAPACITY_CODES:
-        return Failure(FailureClass.CAPACITY, code, text)
-    if code in _POLICY_CODES:
-        return Failure(FailureClass.POLICY, code, text)
-    if code in _INPUT_CODES:
-        return Failure(FailureClass.INPUT, code, text)
-    if code in _TRANSIENT_CODES or status in _TRANSIENT_STATUSES or status >= 500:
-        return Failure(FailureClass.TRANSIENT, code or f"http_{status}", text)
-    return Failure(FailureClass.INPUT, code or f"http_{status}", text)
+    return _certain(Seen(status=status, code=code, type=type, message=message))
 
 
 def classify_unfinished_answer(finish_reason: str | None, refusal: bool, text: str | None) -> Failure | None:
@@ -78,24 +234,27 @@ def classify_unfinished_answer(finish_reason: str | None, refusal: bool, text: s
 
     finish_reason is looked at first: a truncated text is never repaired, a refusal never parsed.
     """
-    if refusal:
-        return Failure(FailureClass.OUTPUT, "refusal", "the model refused to answer")
-    if finish_reason == "content_filter":
-        return Failure(FailureClass.POLICY, "content_filter", "the provider filtered the answer")
-    if finish_reason == "length":
-        return Failure(
-            FailureClass.OUTPUT, "truncated", "the answer ended at the token limit; raise max_completion_tokens"
-        )
-    if not text or not text.strip():
-        return Failure(FailureClass.TRANSIENT, "empty_answer", "the message has no content")
-    return None
+    if finish_reason == "stop" and not refusal and text and text[0] == "{":
+        return None  # nearly every answer: no further questions
+    return classify(Seen(refused=refusal, finish_reason=finish_reason, empty=not text or not text.strip()))
+
+
+def rejected(finding: str, message: str) -> Failure:
+    """An answer that the contract's checks do not accept."""
+    return _certain(Seen(finding=finding, message=message))
 
 
 def lost_line() -> Failure:
     """A request that stands in neither result file of a batch that ended."""
-    return Failure(FailureClass.TRANSIENT, "lost_line", "the provider returned no line for this request")
+    return _certain(Seen(missing=True))
 
 
 def does_not_fit() -> Failure:
     """An answer that its model accepts and the view's columns cannot hold, such as a time zone beyond 16 hours."""
-    return Failure(FailureClass.OUTPUT, "does_not_fit_column", "the answer does not fit the view's columns")
+    return rejected("does_not_fit_column", "the answer does not fit the view's columns")
+
+
+def _certain(seen: Seen) -> Failure:
+    failure = classify(seen)
+    assert failure is not None, "every kind of evidence has a rule"
+    return failure

@@ -16,15 +16,14 @@ from typing import Any
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.providers.connection import ProviderConnection
 
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
-_BILLING_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 _MISSING_FILE = re.compile(
     r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
 )
 _UNCLEAR = frozenset({408, 409, 425})
-_LATER = frozenset({408, 409, 425})
 
 
 def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, lagging: bool) -> NightmillError:
@@ -39,11 +38,10 @@ def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, la
             f"({type(error).__name__}).",
             "It is tried again; if it stays, check the address and the network.",
         )
-    status = error.status_code
-    if status == 429 and error_code(error) not in _BILLING_CODES:
-        return _unavailable(error, doing, connection, "asked to slow down")
-    if status >= 500 or status in _LATER or (status == 404 and lagging):
-        return _unavailable(error, doing, connection, "cannot answer now")
+    status, failure = error.status_code, _failure(error)
+    if failure.kind is FailureClass.TRANSIENT or (status == 404 and lagging):
+        what = "asked to slow down" if status == 429 else "cannot answer now"
+        return _unavailable(error, doing, connection, what)
     return _refused(error, doing, connection)
 
 
@@ -118,7 +116,7 @@ def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConne
     status, code, conn_id = error.status_code, error_code(error), connection.conn_id
     if status in (401, 403):
         remedy = f"Check key, organisation and project of the Airflow connection {conn_id!r}."
-    elif status == 402 or code in _BILLING_CODES:
+    elif _failure(error).kind is FailureClass.CAPACITY:
         remedy = f"The account of connection {conn_id!r} has no credit left: raise its limit, then clear the task."
     elif status == 404:
         remedy = f"Check the address (host) of the Airflow connection {conn_id!r} and the model's name."
@@ -126,6 +124,12 @@ def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConne
         remedy = "Check the job's model and parameters against the provider's documentation."
     cause = f"The provider of connection {conn_id!r} refused {doing} ({_status(error)})."
     return ProviderRefused(cause, remedy, status, code)
+
+
+def _failure(error: openai.APIStatusError) -> Failure:
+    body: Any = error.body if isinstance(error.body, Mapping) else {}
+    code, kind, message = (str(body.get(name) or "") for name in ("code", "type", "message"))
+    return classify_line_error(error.status_code, code, message, kind)
 
 
 def _status(error: openai.APIStatusError) -> str:

@@ -21,6 +21,7 @@ _MESSAGE_CHARS = 500
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_USAGE = Usage(None, None)
+_MOST_TOKENS = 2**31 - 1  # what says more is no count
 
 
 class _Response(msgspec.Struct):
@@ -102,7 +103,7 @@ def read_lines(lines: Iterable[bytes], *, vectors: bool = False) -> Iterator[Res
     `vectors`: the batch went to the embeddings endpoint, so answers are Embedding instead of Answer.
     """
     for number, line in enumerate(lines, 1):
-        bare = line.removeprefix(_BOM) if number == 1 else line
+        bare = line.removeprefix(_BOM)  # also in the middle, where a server glues files together
         if bare.strip():
             yield read_line(bare, number, vectors=vectors)
 
@@ -136,7 +137,7 @@ def _documented(line: bytes) -> Answer | None:
     if not body.choices or not body.choices[0].message.content or not body.choices[0].finish_reason or not body.model:
         return None
     used = body.usage
-    if used.prompt_tokens < 0 or used.completion_tokens < 0:
+    if not (0 <= used.prompt_tokens <= _MOST_TOKENS and 0 <= used.completion_tokens <= _MOST_TOKENS):
         return None
     cached = _whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
     usage = Usage(used.prompt_tokens, used.completion_tokens, cached)
@@ -210,7 +211,8 @@ def _error(custom_id: str, status: int, error: object, body: _Body | None) -> Li
     if isinstance(error, dict):
         code = _text(error.get("code")) or _text(error.get("type")) or UNKNOWN_ERROR
         message = error.get("message")
-        return LineError(custom_id, status, code, (_text(message) or "")[:_MESSAGE_CHARS], usage)
+        kind = _text(error.get("type")) or ""
+        return LineError(custom_id, status, code, (_text(message) or "")[:_MESSAGE_CHARS], usage, kind)
     return LineError(custom_id, status, UNKNOWN_ERROR, (_text(error) or "")[:_MESSAGE_CHARS], usage)
 
 
@@ -232,8 +234,8 @@ def _usage(usage: object) -> Usage:
 
 def _whole(value: object) -> int | None:
     if type(value) is int:  # nearly always: no further questions
-        return value if value >= 0 else None
-    if isinstance(value, float) and value.is_integer() and value >= 0:
+        return value if 0 <= value <= _MOST_TOKENS else None
+    if isinstance(value, float) and value.is_integer() and 0 <= value <= _MOST_TOKENS:
         return int(value)
     return None
 

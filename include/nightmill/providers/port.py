@@ -123,7 +123,7 @@ class LineError:
 
     `code` is the provider's own, or `provider_unknown` (it failed and does not say why), or
     `provider_protocol_error` (it says 200 and there is no answer in it). `message` is the provider's, cut to 500
-    characters; it can quote the request, so it never goes into logs.
+    characters; it can quote the request, so it never goes into logs. `type` is the provider's broader word for it.
     """
 
     custom_id: str
@@ -131,6 +131,7 @@ class LineError:
     code: str
     message: str
     usage: Usage
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from nightmill.simulator.batch_store import BatchStore
 from nightmill.simulator.books import Books
-from nightmill.simulator.faults import FaultBoard
+from nightmill.simulator.fault_board import FaultBoard
 from nightmill.simulator.file_store import FileStore
 from nightmill.simulator.inference import Inference
 from nightmill.simulator.ledger import Ledger

@@ -149,9 +149,14 @@ class Pace:
     cancel_s: float
 
 
-def next_step(batch: BatchRow, now: float, pace: Pace, plan: FaultPlan) -> Step:
-    """What an unfinished batch does now. A hold stops neither expiry nor cancelling."""
+def next_step(batch: BatchRow, now: float, pace: Pace, plan: FaultPlan, stop_at: int | None = None) -> Step:
+    """What an unfinished batch does now. A hold stops neither expiry nor cancelling.
+
+    `stop_at`: the batch expires once so many of its lines are executed.
+    """
     status = Status(batch.status)
+    if status == plan.stuck and (batch.validated or status is Status.CANCELLING):
+        return Wait()
     if status is Status.CANCELLING:
         since = batch.cancelling_at if batch.cancelling_at is not None else now
         return Finish(Status.CANCELLED) if now >= since + pace.cancel_s else Wait()
@@ -162,7 +167,11 @@ def next_step(batch: BatchRow, now: float, pace: Pace, plan: FaultPlan) -> Step:
     if status is Status.VALIDATING:
         return Move(Status.IN_PROGRESS) if now >= batch.created_at + VALIDATING_SHARE * pace.batch_s else Wait()
     if status is Status.IN_PROGRESS:
+        if stop_at is not None and batch.done >= stop_at:
+            return Finish(Status.EXPIRED)
         due = due_lines(batch, now, pace, plan)
+        if stop_at is not None:
+            due = min(due, stop_at)
         if batch.done < due:
             return Execute(due)
         over = batch.done == batch.total and now >= batch.created_at + (1 - FINALIZING_SHARE) * pace.batch_s

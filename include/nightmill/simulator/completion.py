@@ -9,10 +9,12 @@ from itertools import islice
 import orjson
 
 from nightmill.simulator.batch_states import BatchRow, Status
-from nightmill.simulator.execution import append_at, error_id, output_id, unanswered_line
+from nightmill.simulator.execution import append_at, error_id, output_id
+from nightmill.simulator.fault_board import FaultBoard, record_expired
 from nightmill.simulator.file_store import FileStore
 from nightmill.simulator.input_index import InputIndex
 from nightmill.simulator.ledger import Ledger
+from nightmill.simulator.result_lines import unanswered_line
 
 # Source of the codes: OpenAI's batch guide ("Batch expiration") and its API description of BatchRequestOutput.error.
 _UNFINISHED = {
@@ -21,15 +23,26 @@ _UNFINISHED = {
 }
 
 
-def finish(ledger: Ledger, files: FileStore, batch: BatchRow, index: InputIndex | None, to: Status, now: float) -> None:
+def finish(
+    ledger: Ledger,
+    files: FileStore,
+    faults: FaultBoard,
+    batch: BatchRow,
+    index: InputIndex | None,
+    to: Status,
+    now: float,
+) -> None:
     """Write what is missing from the error file, publish the files that are not empty, and set the final status.
 
     Repeatable: until its commit a killed attempt leaves nothing that counts. `index` is None when a batch was
     cancelled before its input was read.
     """
-    error_bytes = batch.error_bytes
+    error_bytes, unfinished = batch.error_bytes, list[str]()
     if index is not None and to in _UNFINISHED:
-        error_bytes = _write_unfinished(ledger, batch, index, to)
+        error_bytes = _write_unfinished(ledger, batch, index, to, unfinished)
+    empty = faults.plan.empty_error_files
+    if empty:
+        ledger.path_of(error_id(batch.id)).touch()
     published = [
         (output_id(batch.id), "batch_output", f"{batch.id}_output.jsonl", batch.output_bytes),
         (error_id(batch.id), "batch_output", f"{batch.id}_error.jsonl", error_bytes),
@@ -44,7 +57,7 @@ def finish(ledger: Ledger, files: FileStore, batch: BatchRow, index: InputIndex 
                 now,
                 error_bytes,
                 output_id(batch.id) if batch.output_bytes else None,
-                error_id(batch.id) if error_bytes else None,
+                error_id(batch.id) if error_bytes or empty else None,
                 batch.id,
                 batch.status,
             ),
@@ -54,17 +67,20 @@ def finish(ledger: Ledger, files: FileStore, batch: BatchRow, index: InputIndex 
             return
         connection.executemany(
             "insert into file (id, purpose, filename, bytes, created_at, expires_at) values (?, ?, ?, ?, ?, ?)",
-            [(*one, now, expires_at) for one in published if one[3]],
+            [(*one, now, expires_at) for one in published if one[3] or (empty and one[0] == error_id(batch.id))],
         )
+        if to is Status.EXPIRED and faults.stop_at(batch.id) is not None:
+            record_expired(connection, now, batch.id, unfinished)
     files.sweep(batch.input_file_id)
 
 
-def _write_unfinished(ledger: Ledger, batch: BatchRow, index: InputIndex, to: Status) -> int:
+def _write_unfinished(ledger: Ledger, batch: BatchRow, index: InputIndex, to: Status, custom_ids: list[str]) -> int:
+    """The size of the error file with a line for each request that was not executed; adds their custom_ids."""
     code, message = _UNFINISHED[to]
     size = batch.error_bytes
     input_fd = os.open(ledger.path_of(batch.input_file_id), os.O_RDONLY | os.O_CLOEXEC)
     try:
-        lines = _unfinished_lines(input_fd, batch, index, code, message)
+        lines = _unfinished_lines(input_fd, batch, index, code, message, custom_ids)
         while pieces := list(islice(lines, 2000)):
             size = append_at(ledger.path_of(error_id(batch.id)), size, pieces)
     finally:
@@ -72,8 +88,11 @@ def _write_unfinished(ledger: Ledger, batch: BatchRow, index: InputIndex, to: St
     return size
 
 
-def _unfinished_lines(input_fd: int, batch: BatchRow, index: InputIndex, code: str, message: str) -> Iterator[bytes]:
+def _unfinished_lines(
+    input_fd: int, batch: BatchRow, index: InputIndex, code: str, message: str, custom_ids: list[str]
+) -> Iterator[bytes]:
     for position in range(batch.done, batch.total):
         raw, _ = index.line(input_fd, position)
         request_id = f"batch_req_{batch.id[6:]}{position:08x}"
-        yield unanswered_line(request_id, orjson.loads(raw)["custom_id"], code, message)
+        custom_ids.append(orjson.loads(raw)["custom_id"])
+        yield unanswered_line(request_id, custom_ids[-1], code, message)

@@ -8,20 +8,24 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
 from nightmill.simulator.batch_states import BatchRow
 from nightmill.simulator.books import RECORD, Execution, body_sha256
-from nightmill.simulator.faults import FaultBoard, LineError, LineFaultHit, record_line_faults
+from nightmill.simulator.fault_board import FaultBoard, LineFaultHit, record_line_faults
+from nightmill.simulator.faults import LineError, OddAnswer
 from nightmill.simulator.inference import Answered, Completed, Inference
 from nightmill.simulator.input_index import InputIndex
 from nightmill.simulator.ledger import Ledger
+from nightmill.simulator.odd_answers import result_lines
 from nightmill.simulator.refusal import Refusal
+from nightmill.simulator.result_lines import response_line, unanswered_line
 
 MOST_LINES = 2000  # of one commit
 MOST_SECONDS = 0.25
+Struck = TypeVar("Struck", LineError, OddAnswer)
 
 
 @dataclass(slots=True)
@@ -33,6 +37,8 @@ class Chunk:
     executions: list[Execution] = field(default_factory=list)
     hits: list[LineFaultHit] = field(default_factory=list)
     hit_times: Counter[tuple[str, str]] = field(default_factory=Counter)  # by fault and body
+    succeeded: int = 0
+    failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -68,32 +74,42 @@ class LineExecutor:
         custom_id, body, now = line["custom_id"], line["body"], time.time()
         digest = body_sha256(body)
         answer_id = f"{batch.id[6:]}{batch.done + len(chunk.executions):08x}"
-        fault = self._fault(custom_id, digest, chunk)
+        fault = self._fault(self._faults.plan.line_error, custom_id, digest, chunk)
         if fault is not None:
-            chunk.hits.append(LineFaultHit(fault, custom_id, digest))
-            chunk.hit_times[fault.key, digest] += 1
             outcome: Answered = Refusal(fault.status or 0, fault.message, code=fault.code, type=fault.type)
         else:
             outcome = self._inference.run(batch.endpoint, body, now, answer_id, prompt_tokens)
         request_id = f"batch_req_{answer_id}"
         if isinstance(outcome, Completed):
-            usage = outcome.usage
-            chunk.answers.append(response_line(request_id, custom_id, 200, outcome.body))
-            chunk.prompt_tokens += usage.prompt_tokens
-            chunk.completion_tokens += usage.completion_tokens
-            paid = (200, usage.prompt_tokens, usage.completion_tokens)
+            self._answered(request_id, custom_id, digest, outcome, chunk)
+            paid = (200, outcome.usage.prompt_tokens, outcome.usage.completion_tokens)
         else:
             chunk.errors.append(_failed_line(request_id, custom_id, outcome))
+            chunk.failed += 1
             paid = (outcome.status, 0, 0)
         chunk.executions.append((batch.id, custom_id, batch.endpoint, str(body.get("model")), digest, *paid, now))
 
-    def _fault(self, custom_id: str, digest: str, chunk: Chunk) -> LineError | None:
-        for fault in self._faults.plan.line_error:
+    def _answered(self, request_id: str, custom_id: str, digest: str, outcome: Completed, chunk: Chunk) -> None:
+        chunk.succeeded += 1
+        chunk.prompt_tokens += outcome.usage.prompt_tokens
+        chunk.completion_tokens += outcome.usage.completion_tokens
+        odd = self._fault(self._faults.plan.answer, custom_id, digest, chunk)
+        if odd is None:
+            chunk.answers.append(response_line(request_id, custom_id, 200, outcome.body))
+        else:
+            answers, errors = result_lines(odd.kind, request_id, custom_id, outcome.body)
+            chunk.answers += answers
+            chunk.errors += errors
+
+    def _fault(self, faults: Sequence[Struck], custom_id: str, digest: str, chunk: Chunk) -> Struck | None:
+        """The first fault that strikes this execution, noted in the chunk."""
+        for fault in faults:
             if not fault.hits(custom_id, digest):
                 continue
-            if fault.times is None:
-                return fault
-            if self._faults.times_failed(fault, digest) + chunk.hit_times[fault.key, digest] < fault.times:
+            times = chunk.hit_times[fault.key, digest]
+            if fault.times is None or self._faults.times_struck(fault, digest) + times < fault.times:
+                chunk.hits.append(LineFaultHit(fault, custom_id, digest))
+                chunk.hit_times[fault.key, digest] += 1
                 return fault
         return None
 
@@ -108,8 +124,8 @@ class LineExecutor:
                 " where id = ?",
                 (
                     len(chunk.executions),
-                    len(chunk.answers),
-                    len(chunk.errors),
+                    chunk.succeeded,
+                    chunk.failed,
                     answers,
                     errors,
                     chunk.prompt_tokens,
@@ -139,17 +155,6 @@ def append_at(path: Path, size: int, pieces: Sequence[bytes]) -> int:
         target.seek(size)
         target.writelines(pieces)
         return target.tell()
-
-
-def response_line(request_id: str, custom_id: str, status: int, body: dict[str, Any]) -> bytes:
-    response = {"status_code": status, "request_id": request_id.replace("batch_req_", "req_"), "body": body}
-    line = {"id": request_id, "custom_id": custom_id, "response": response, "error": None}
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-
-
-def unanswered_line(request_id: str, custom_id: str, code: str | None, message: str) -> bytes:
-    line = {"id": request_id, "custom_id": custom_id, "response": None, "error": {"code": code, "message": message}}
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _failed_line(request_id: str, custom_id: str, refusal: Refusal) -> bytes:

@@ -1,4 +1,4 @@
-"""Faults that the simulator injects on request, each of them logged.
+"""Faults that the simulator injects on request: the plan. What it did stands in the log (fault_board.py).
 
 A plan is a frozen value; POST /_faults replaces it, PATCH /_faults changes single fields. Counters ("the next N")
 count down in the stored plan, so that a restarted simulator goes on where it was.
@@ -7,49 +7,100 @@ count down in the stored plan, so that a restarted simulator goes on where it wa
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import sqlite3
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from nightmill.simulator.ledger import Ledger
+from nightmill.simulator.odd_answers import Odd
 
 
-class LineError(BaseModel):
-    """A line that fails. Chosen by `match` (a regular expression searched in its custom_id), by `rate` (a share of
-    all bodies, the same ones for the same seed whatever their custom_ids), or both; a fault with neither hits all.
-
-    `status` None makes a line without a response ({"response": null, "error": {...}}). `times`: how many executions
-    of one body fail before it succeeds; None = always.
-    """
+class Fault(BaseModel):
+    """A fault with a memory. `times`: how often it strikes one subject before that is spared; None = always."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    match: str | None = None
-    rate: float | None = Field(default=None, ge=0, le=1)
-    seed: int = 0
-    status: int | None = Field(default=500, ge=400, le=599)
-    type: str = "server_error"
-    code: str = "server_error"
-    message: str = "The server had an error while processing your request."
     times: int | None = Field(default=1, ge=1)
 
     @cached_property
     def key(self) -> str:
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        """Names this fault in the memory of what it did."""
+        return hashlib.sha256(f"{type(self).__name__}:{self.model_dump_json()}".encode()).hexdigest()[:16]
+
+
+class DrawnFault(Fault):
+    """A fault that may strike a share of its subjects only: the same ones for the same seed."""
+
+    rate: float | None = Field(default=None, ge=0, le=1)
+    seed: int = 0
+
+    def is_drawn(self, subject: str) -> bool:
+        if self.rate is None:
+            return True
+        draw = hashlib.sha256(f"{self.seed}:{subject}".encode()).digest()
+        return int.from_bytes(draw[:8], "big") < self.rate * 2**64
+
+
+class ItemFault(DrawnFault):
+    """A fault of single lines. Chosen by `match` (a regular expression searched in the custom_id), by `rate` (a share
+    of all bodies, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
+
+    `times` counts the executions of one body.
+    """
+
+    match: str | None = None
 
     def hits(self, custom_id: str, body_sha256: str) -> bool:
         if self.match is not None and not re.search(self.match, custom_id):
             return False
-        if self.rate is None:
-            return True
-        draw = hashlib.sha256(f"{self.seed}:{body_sha256}".encode()).digest()
-        return int.from_bytes(draw[:8], "big") < self.rate * 2**64
+        return self.is_drawn(body_sha256)
+
+
+class LineError(ItemFault):
+    """A line that fails instead of being executed.
+
+    `status` None makes a line without a response ({"response": null, "error": {...}}).
+    """
+
+    status: int | None = Field(default=500, ge=400, le=599)
+    type: str = "server_error"
+    code: str = "server_error"
+    message: str = "The server had an error while processing your request."
+
+
+class OddAnswer(ItemFault):
+    """A line that is executed and paid for, and whose answer comes back in an odd way or not at all."""
+
+    kind: Odd
+
+
+class CallFault(DrawnFault):
+    """A call that fails before the provider has done anything about it. `route` is written as in the books' `calls`,
+    such as "GET /v1/batches/{batch_id}".
+
+    `after`: so many calls of the route pass first. `status` None drops the connection without an answer. `html`
+    answers with a page instead of an error object. `rate` draws by the number of the call.
+    """
+
+    route: str
+    after: int = Field(default=0, ge=0)
+    status: int | None = Field(default=503, ge=200, le=599)
+    type: str = "server_error"
+    code: str | None = None
+    message: str = "The server had an error while processing your request."
+    headers: dict[str, str] = Field(default_factory=dict)
+    html: bool = False
+
+
+class FileRefusal(Fault):
+    """A file that fails in validation although it is good: every file, or with `match` (a regular expression searched
+    in its lines) those that hold such a line. `named`: the complaint names those lines. `times` counts files."""
+
+    match: str | None = None
+    named: bool = False
+    code: str = "invalid_request"
+    message: str = "The input file was refused."
 
 
 class FaultPlan(BaseModel):
@@ -61,88 +112,26 @@ class FaultPlan(BaseModel):
     drop_create_reply: int = Field(default=0, ge=0)  # the next N creates: accepted, connection closed, no answer
     fail_create_after_accept: int = Field(default=0, ge=0)  # the next N creates: accepted, answered 500
     line_error: tuple[LineError, ...] = ()
+    answer: tuple[OddAnswer, ...] = ()
+    call: tuple[CallFault, ...] = ()
+    refuse_file: tuple[FileRefusal, ...] = ()
     hold: bool = False  # batches stay in_progress until this is false again
     hold_after: int | None = Field(default=None, ge=0)  # while held, execute at most this many lines of each batch
+    stuck: Literal["validating", "finalizing", "cancelling"] | None = None  # batches stay so while this is set
+    expire_next: int = Field(default=0, ge=0)  # the next N batches expire with half of their lines executed
+    status_shown: str | None = None  # unfinished batches show this word
+    counts_lie: bool = False  # batches say that all their requests completed
+    hide_files: int = Field(default=0, ge=0)  # the next N retrievals of an ended batch name no result files
+    empty_error_files: bool = False  # every batch ends with an error file, an empty one where nothing failed
+    cut_content: int = Field(default=0, ge=0)  # the next N downloads stop half-way, their length announced
+    cut_content_unannounced: int = Field(default=0, ge=0)  # the same at the end of a line, no length announced
     create_delay_s: float = Field(default=0, ge=0)
     upload_delay_s: float = Field(default=0, ge=0)
     content_delay_s: float = Field(default=0, ge=0)
     slow_content_ms: float = Field(default=0, ge=0)
     content_chunk_bytes: int = Field(default=64 * 1024, gt=0)
 
-    @field_validator("line_error", mode="before")
+    @field_validator("line_error", "answer", "call", "refuse_file", mode="before")
     @classmethod
     def _one_is_a_list_of_one(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value
-
-
-@dataclass(frozen=True, slots=True)
-class LineFaultHit:
-    fault: LineError
-    custom_id: str
-    body_sha256: str
-
-
-class FaultBoard:
-    """The plan in force and the log of what it did."""
-
-    def __init__(self, ledger: Ledger, given: str | None) -> None:
-        self._ledger = ledger
-        if given is not None and self._setting("faults_given") != given:
-            self.replace(FaultPlan.model_validate_json(given))
-            self._keep("faults_given", given)
-        self.plan = FaultPlan.model_validate_json(self._setting("faults") or "{}")
-
-    def replace(self, plan: FaultPlan) -> None:
-        with self._ledger.transaction():
-            self._keep("faults", plan.model_dump_json())
-            self.plan = plan
-
-    def take(self, counter: Literal["drop_create_reply", "fail_create_after_accept"], detail: Any, now: float) -> bool:
-        """Use up one of "the next N"; False when there is none left."""
-        with self._ledger.transaction() as connection:
-            left: int = getattr(self.plan, counter)
-            if left == 0:
-                return False
-            plan = self.plan.model_copy(update={counter: left - 1})
-            self._keep("faults", plan.model_dump_json())
-            log(connection, now, counter, detail)
-            self.plan = plan
-            return True
-
-    def note(self, fault: str, detail: Any, now: float) -> None:
-        with self._ledger.transaction() as connection:
-            log(connection, now, fault, detail)
-
-    def times_failed(self, fault: LineError, body_sha256: str) -> int:
-        row = self._ledger.row(
-            "select times from line_fault where fault = ? and body_sha256 = ?", (fault.key, body_sha256)
-        )
-        return 0 if row is None else int(row["times"])
-
-    def entries(self) -> list[dict[str, Any]]:
-        rows = self._ledger.rows("select at, fault, detail from fault_log order by seq")
-        return [{"at": row["at"], "fault": row["fault"], "detail": json.loads(row["detail"])} for row in rows]
-
-    def _setting(self, name: str) -> str | None:
-        row = self._ledger.row("select value from setting where name = ?", (name,))
-        return None if row is None else str(row["value"])
-
-    def _keep(self, name: str, value: str) -> None:
-        self._ledger.execute("insert or replace into setting (name, value) values (?, ?)", (name, value))
-
-
-def log(connection: sqlite3.Connection, now: float, fault: str, detail: Any) -> None:
-    connection.execute("insert into fault_log (at, fault, detail) values (?, ?, ?)", (now, fault, json.dumps(detail)))
-
-
-def record_line_faults(connection: sqlite3.Connection, now: float, batch_id: str, hits: Sequence[LineFaultHit]) -> None:
-    """Count and log line faults inside the transaction that commits their lines."""
-    connection.executemany(
-        "insert into line_fault (fault, body_sha256, times) values (?, ?, 1)"
-        " on conflict (fault, body_sha256) do update set times = times + 1",
-        [(hit.fault.key, hit.body_sha256) for hit in hits],
-    )
-    connection.executemany(
-        "insert into fault_log (at, fault, detail) values (?, 'line_error', ?)",
-        [(now, json.dumps({"batch": batch_id, "custom_id": hit.custom_id, "code": hit.fault.code})) for hit in hits],
-    )

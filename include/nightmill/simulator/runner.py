@@ -25,11 +25,12 @@ from nightmill.simulator.batch_states import (
 from nightmill.simulator.batch_store import BatchStore
 from nightmill.simulator.completion import finish
 from nightmill.simulator.execution import LineExecutor
-from nightmill.simulator.faults import FaultBoard
+from nightmill.simulator.fault_board import FaultBoard
 from nightmill.simulator.file_store import FileStore
 from nightmill.simulator.inference import Inference
 from nightmill.simulator.input_index import InputIndex
 from nightmill.simulator.ledger import Ledger
+from nightmill.simulator.refused_files import refusals
 from nightmill.simulator.settings import Settings
 from nightmill.simulator.tokens import counter
 from nightmill.simulator.validation import FileValidator, problem
@@ -93,7 +94,7 @@ class BatchRunner:
                 self._pool.submit(self._advance, batch.id)
 
     def _step(self, batch: BatchRow) -> Step:
-        return next_step(batch, time.time(), self._pace, self._faults.plan)
+        return next_step(batch, time.time(), self._pace, self._faults.plan, self._faults.stop_at(batch.id))
 
     def _advance(self, batch_id: str) -> None:
         more = False
@@ -124,7 +125,7 @@ class BatchRunner:
                 self._executor.execute(batch, self._index(batch), due)
             case Finish(to):
                 index = self._index(batch) if batch.validated else None
-                finish(self._ledger, self._files, batch, index, to, time.time())
+                finish(self._ledger, self._files, self._faults, batch, index, to, time.time())
                 self._forget(batch)
             case Wait():
                 pass
@@ -138,8 +139,9 @@ class BatchRunner:
             self._settings.embedding_inputs_per_batch,
         )
         checked = validator.check(self._files.path_of(batch.input_file_id))
-        if checked.problems:
-            self._batches.fail(batch, checked.problems, checked.lines, time.time())
+        problems = checked.problems or refusals(self._faults, batch, self._files.path_of(batch.input_file_id))
+        if problems:
+            self._batches.fail(batch, problems, checked.lines, time.time())
             self._files.sweep(batch.input_file_id)
             return
         input_index.save(self._index_path(batch), checked.starts, checked.prompt_tokens)
@@ -152,6 +154,8 @@ class BatchRunner:
             )
             self._batches.fail(batch, [problem("token_limit_exceeded", message)], checked.lines, time.time())
             self._forget(batch)
+            return
+        self._faults.take_expiry(batch.id, checked.lines)
 
     def _index(self, batch: BatchRow) -> InputIndex:
         index = self._indexes.get(batch.id)

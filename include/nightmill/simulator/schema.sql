@@ -60,12 +60,15 @@ create table if not exists execution (
 );
 
 create table if not exists call (route text primary key, n integer not null);
-create table if not exists line_fault (
+-- How often a fault of the plan struck a subject: a request's body, a route, a file.
+create table if not exists fault_hit (
     fault text not null,
-    body_sha256 text not null,
+    subject text not null,
     times integer not null,
-    primary key (fault, body_sha256)
+    primary key (fault, subject)
 ) without rowid;
+-- Batches that a fault lets expire once so many lines are executed.
+create table if not exists batch_stop (batch_id text primary key, stop_at integer not null) without rowid;
 create table if not exists fault_log (
     seq integer primary key autoincrement,
     at real not null,

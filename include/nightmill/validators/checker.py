@@ -11,7 +11,7 @@ import orjson
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.embeddings import VECTOR, dimensions_of
-from nightmill.domain.failures import Failure, FailureClass, classify_unfinished_answer
+from nightmill.domain.failures import classify_unfinished_answer, rejected
 from nightmill.domain.job import CitationRule
 from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
 from nightmill.validators.citations import find_citation
@@ -43,7 +43,7 @@ class Checker:
     def check_vector(self, vector: Sequence[float | None]) -> Verdict:
         """A model's vector."""
         if not all(value is not None and math.isfinite(value) for value in vector):
-            return Failure(FailureClass.OUTPUT, "not_finite", "the vector holds something that is no finite number")
+            return rejected("not_finite", "the vector holds something that is no finite number")
         return self.check_text(orjson.dumps({VECTOR: vector}).decode(), {})
 
     def check_text(self, text: str, payload: Mapping[str, Any]) -> Verdict:
@@ -51,10 +51,9 @@ class Checker:
         read = self._reader.read(text)
         match read:
             case Invalid(code=code, findings=findings):
-                return Failure(FailureClass.OUTPUT, code, "; ".join(findings) or code)
+                return rejected(code, "; ".join(findings) or code)
             case Valid(answer=answer) if self._dimensions and len(answer[VECTOR]) != self._dimensions:
-                message = f"{len(answer[VECTOR])} numbers instead of {self._dimensions}"
-                return Failure(FailureClass.OUTPUT, "wrong_dimensions", message)
+                return rejected("wrong_dimensions", f"{len(answer[VECTOR])} numbers instead of {self._dimensions}")
             case Valid(answer=answer, notes=notes):
                 return self._cite(answer, notes, payload)
             case _:
@@ -67,9 +66,7 @@ class Checker:
             for quote in quotes if isinstance(quotes, list) else [quotes]:
                 span = _locate(rule, quote, payload)
                 if span is None:
-                    return Failure(
-                        FailureClass.OUTPUT, "citation_missing", f"{rule.quote} is not a span of {rule.source}"
-                    )
+                    return rejected("citation_missing", f"{rule.quote} is not a span of {rule.source}")
                 spans.append(span)
         return Accepted(answer, notes, tuple(spans))
 

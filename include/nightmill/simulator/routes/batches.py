@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from nightmill.simulator.batch_states import EDGES, BatchRow, Status
+from nightmill.simulator.batch_states import EDGES, TERMINAL, BatchRow, Status
+from nightmill.simulator.faults import FaultPlan
 from nightmill.simulator.file_store import StoredFile
 from nightmill.simulator.inference import ENDPOINTS
 from nightmill.simulator.refusal import Refusal, missing_parameter
@@ -44,13 +45,21 @@ async def _reply_to_create(simulator: Simulator, request: Request, batch: BatchR
         await run_in_threadpool(simulator.faults.note, "create_delay_s", detail, time.time())
         await asyncio.sleep(delay)
     if await run_in_threadpool(take, "drop_create_reply", detail, time.time()):
-        assert request.client is not None
-        simulator.drop_connection((request.client.host, request.client.port))
-        await asyncio.sleep(0.05)  # until the server has noticed: it then drops the answer below
+        await simulator.hang_up(request)  # the answer below then goes nowhere
     elif await run_in_threadpool(take, "fail_create_after_accept", detail, time.time()):
         message = "The server had an error while processing your request. Sorry about that!"
         return Refusal(500, message, type="server_error")
-    return json_response(batch.as_json())
+    return json_response(shown(simulator.faults.plan, batch))
+
+
+def shown(plan: FaultPlan, batch: BatchRow) -> dict[str, Any]:
+    """The batch object, as far as the fault plan lets the truth through."""
+    told = batch.as_json()
+    if plan.status_shown is not None and Status(batch.status) not in TERMINAL:
+        told["status"] = plan.status_shown
+    if plan.counts_lie:
+        told["request_counts"] = {"total": batch.total, "completed": batch.total, "failed": 0}
+    return told
 
 
 def _accept(simulator: Simulator, body: Mapping[str, Any]) -> BatchRow | Refusal:
@@ -128,7 +137,13 @@ async def _find(simulator: Simulator, batch_id: str) -> BatchRow | Refusal:
 
 async def retrieve(simulator: Simulator, request: Request) -> Response | Refusal:
     batch = await _find(simulator, request.path_params["batch_id"])
-    return batch if isinstance(batch, Refusal) else json_response(batch.as_json())
+    if isinstance(batch, Refusal):
+        return batch
+    told, faults = shown(simulator.faults.plan, batch), simulator.faults
+    has_files = bool(batch.output_file_id or batch.error_file_id)
+    if has_files and await run_in_threadpool(faults.take, "hide_files", {"batch": batch.id}, time.time()):
+        told |= {"output_file_id": None, "error_file_id": None}
+    return json_response(told)
 
 
 async def list_batches(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -140,7 +155,7 @@ async def list_batches(simulator: Simulator, request: Request) -> Response | Ref
     if isinstance(after, Refusal):
         return after
     found, more = await run_in_threadpool(simulator.batches.page, limit, after)
-    return json_response(page([batch.as_json() for batch in found], more))
+    return json_response(page([shown(simulator.faults.plan, batch) for batch in found], more))
 
 
 async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -151,7 +166,7 @@ async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
         if isinstance(batch, Refusal):
             return batch
         if batch.status == Status.CANCELLING:
-            return json_response(batch.as_json())
+            return json_response(shown(simulator.faults.plan, batch))
         if Status.CANCELLING not in EDGES[Status(batch.status)]:
             return Refusal(409, f"Cannot cancel a batch with status '{batch.status}'.", code="invalid_status")
         if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, time.time()):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +12,12 @@ from typing import Any
 import orjson
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from nightmill.simulator.batch_store import BatchStore
 from nightmill.simulator.books import Books
-from nightmill.simulator.faults import FaultBoard
+from nightmill.simulator.fault_board import FaultBoard
 from nightmill.simulator.file_store import FileStore
 from nightmill.simulator.inference import Inference
 from nightmill.simulator.ledger import Ledger
@@ -42,6 +44,12 @@ class Simulator:
     runner: BatchRunner
     drop_connection: Callable[[Address], None]
 
+    async def hang_up(self, request: Request) -> None:
+        """Drop the caller's connection; returns once the server has noticed and sends nothing more to it."""
+        assert request.client is not None
+        self.drop_connection((request.client.host, request.client.port))
+        await asyncio.sleep(0.05)
+
 
 Handler = Callable[[Simulator, Request], Awaitable[Response | Refusal]]
 
@@ -61,10 +69,29 @@ def route(simulator: Simulator, method: str, path: str, handler: Handler, *, cou
             refusal = _check_key(simulator.settings.api_key, request)
             if refusal is not None:
                 return json_response(refusal.body(), refusal.status)
+            if simulator.faults.plan.call:
+                failed = await _failed_call(simulator, f"{method} {path}", request)
+                if failed is not None:
+                    return failed
         answer = await handler(simulator, request)
         return json_response(answer.body(), answer.status) if isinstance(answer, Refusal) else answer
 
     return Route(path, endpoint, methods=[method])
+
+
+async def _failed_call(simulator: Simulator, name: str, request: Request) -> Response | None:
+    """What the fault plan answers instead of the handler, or None."""
+    fault = await run_in_threadpool(simulator.faults.call_fault, name, request.url.path, time.time())
+    if fault is None:
+        return None
+    if fault.status is None:
+        await simulator.hang_up(request)
+    if fault.html:
+        return HTMLResponse("<html><body>Service unavailable</body></html>", fault.status or 200, fault.headers)
+    refusal = Refusal(fault.status or 500, fault.message, fault.code, type=fault.type)
+    response = json_response(refusal.body(), refusal.status)
+    response.headers.update(fault.headers)
+    return response
 
 
 def _check_key(expected: str | None, request: Request) -> Refusal | None:

@@ -109,10 +109,34 @@ async def content(simulator: Simulator, request: Request) -> Response | Refusal:
     if plan.content_delay_s or plan.slow_content_ms:
         await run_in_threadpool(simulator.faults.note, "slow_content", {"file": file.id}, time.time())
     await asyncio.sleep(plan.content_delay_s)
+    cut = await _cut(simulator, request, file)
+    if cut is not None:
+        return cut
     path, media_type = simulator.files.path_of(file.id), "application/octet-stream"
     if not plan.slow_content_ms:
         return FileResponse(path, media_type=media_type, filename=file.filename)
     return StreamingResponse(_slowly(path, plan), headers={"content-length": str(file.bytes)}, media_type=media_type)
+
+
+async def _cut(simulator: Simulator, request: Request, file: StoredFile) -> Response | None:
+    """The half of a file, if the fault plan says so: as a broken connection, or as if it were the whole."""
+    detail, take = {"file": file.id}, simulator.faults.take
+    announced = await run_in_threadpool(take, "cut_content", detail, time.time())
+    if not announced and not await run_in_threadpool(take, "cut_content_unannounced", detail, time.time()):
+        return None
+    whole = await run_in_threadpool(simulator.files.path_of(file.id).read_bytes)
+    half = whole[: len(whole) // 2]
+    if not announced:
+        half = half[: half.rfind(b"\n") + 1]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield half
+        if announced:
+            await asyncio.sleep(0.05)  # so that the half is on its way
+            await simulator.hang_up(request)
+
+    headers = {"content-length": str(file.bytes)} if announced else None
+    return StreamingResponse(pieces(), headers=headers, media_type="application/octet-stream")
 
 
 async def _slowly(path: Path, plan: FaultPlan) -> AsyncIterator[bytes]:

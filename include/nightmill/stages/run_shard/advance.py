@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
-from nightmill.domain.failures import Failure, FailureClass
+from nightmill.domain.failures import Failure, FailureClass, Seen, classify, classify_line_error
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
@@ -16,7 +16,6 @@ from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival
 
-CAPACITY_CODES = {"token_limit_exceeded"}
 # Complaints about what all lines of a job share, even where the provider names the first line that has it.
 SHARED_CODES = {
     "model_not_found",
@@ -150,7 +149,7 @@ def _poll(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     )
     context.conn.commit()
     context.note(f"provider batch {one.provider_batch_id}: {_progress(snapshot)}")
-    if snapshot.status is BatchStatus.UNKNOWN:
+    if classify(Seen(batch_status=snapshot.status)) is not None:
         raise Blocked(
             f"The provider reports the status {snapshot.raw_status!r} for batch {one.provider_id}, which nightmill "
             "does not know.",
@@ -172,12 +171,25 @@ def _progress(snapshot: BatchSnapshot) -> str:
 
 
 def _results_awaited(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> bool:
-    """Whether the result files may still appear: they are waited for a quarter of an hour after the batch's end."""
+    """Whether the result files may still appear: they are waited for a quarter of an hour after the batch's end.
+
+    Raises Blocked when paid answers do not appear by then: sending their requests again is a person's decision.
+    """
     if not snapshot.results_pending:
         return False
     context.look_again_in(context.live.provider.poll_interval_s)
     ended = snapshot.ended_at or one.submitted_at
-    return ended is not None and context.env.now() < ended + RESULTS_GRACE
+    if ended is not None and context.env.now() < ended + RESULTS_GRACE:
+        return True
+    answered = (snapshot.counts or {}).get("completed", 0)
+    if not answered or one.submitted_at is None or context.env.now() > one.submitted_at + LATE:
+        return False
+    raise Blocked(
+        f"Provider batch {one.provider_batch_id} ({one.provider_id}) ended with {counted(answered, 'answer')}, which "
+        "are paid for, and names no file that holds them.",
+        f"Ask the provider for the output file, then clear this task; {LATE} after it was sent, its requests count as "
+        "lost and clearing this task sends them again.",
+    )
 
 
 def _ended(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> ProviderBatch:
@@ -201,7 +213,7 @@ def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Seq
     """The provider's validation refused the file: nothing was executed. Capacity waits, named lines are cut out,
     anything else needs a person."""
     codes = {problem.code for problem in problems}
-    if codes & CAPACITY_CODES:
+    if any(classify_line_error(400, problem.code, "").kind is FailureClass.CAPACITY for problem in problems):
         _abandon(context, one, "enqueued-token limit reached at the provider")
         context.send_nothing = True
         context.look_again_in(context.live.provider.poll_interval_s * 2)

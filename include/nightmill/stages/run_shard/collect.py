@@ -29,6 +29,8 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
     for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id)):
         if file_id is not None:
             total += _file(context, one, reader, _download(context, one, kind, file_id), failures)
+    if one.output_file_id is not None and reader.missing():
+        total += _second_look(context, one, reader, one.output_file_id, failures)
     total += _lost(context, one, reader)
     collected = provider_batches.move(
         context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
@@ -47,6 +49,15 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
             "account has no budget left.",
             "Raise the account's budget or quota, then clear this task: these items lost no attempt.",
         )
+
+
+def _second_look(
+    context: ShardContext, one: ProviderBatch, reader: ResultReader, file_id: str, failures: Counter[FailureClass]
+) -> Settled:
+    """Fetch the output once more before items count as lost: asking for them again is paid, and a transfer can be
+    cut at the end of a line where nobody says how long the file is."""
+    context.note(f"provider batch {one.provider_batch_id}: lines are missing, its output is fetched again")
+    return _file(context, one, reader.again(), _download(context, one, "output", file_id), failures)
 
 
 def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str) -> Path:

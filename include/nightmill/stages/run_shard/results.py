@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from copy import copy
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from nightmill.domain.failures import Failure, classify_line_error
+from nightmill.domain.failures import CONFLICTING_LINES, Failure, classify_line_error
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable
 from nightmill.providers.result_files import BOM
@@ -26,6 +27,7 @@ from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival
 from nightmill.validators.checker import Checker
 
+_Told = Answer | Embedding | LineError
 _CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
 
 
@@ -44,6 +46,12 @@ class ResultReader:
         """What was passed over, for the log line; empty when nothing was."""
         return "".join(f", {count} {what}" for what, count in sorted(self._odd.items()))
 
+    def again(self) -> ResultReader:
+        """The same reader for a file that was read before: what it passes over is not odd a second time."""
+        other = copy(self)
+        other._odd = Counter()
+        return other
+
     def missing(self) -> list[int]:
         """Items that no line answered, once all files were read."""
         return sorted(self._known - self._seen)
@@ -51,10 +59,35 @@ class ResultReader:
     def arrivals(self, path: Path) -> Iterator[Arrival]:
         """One arrival per item that this file answers for the first time."""
         documents = _Documents(self._context, self._batch) if self._checker.needs_payload else None
-        for line in self._context.provider.read_lines(self._in_item_order(path)):
+        for ordinal, line in self._one_per_item(self._context.provider.read_lines(self._in_item_order(path))):
+            self._seen.add(ordinal)
+            yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
+
+    def _one_per_item(self, lines: Iterator[ResultLine]) -> Iterator[tuple[int, _Told]]:
+        """What the lines of one file say about each item; lines of one item stand together."""
+        held: tuple[int, _Told] | None = None
+        for line in lines:
             ordinal = self._ordinal(line)
-            if ordinal is not None and not isinstance(line, Unreadable):
-                yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
+            if ordinal is None or isinstance(line, Unreadable):
+                continue
+            if held is not None and held[0] == ordinal:
+                held = ordinal, self._one_of(held[1], line)
+                continue
+            if held is not None:
+                yield held
+            held = ordinal, line
+        if held is not None:
+            yield held
+
+    def _one_of(self, first: _Told, second: _Told) -> _Told:
+        """What two lines of one item come to: an answer counts more than an error, and two answers that differ are
+        none. The raw file is kept, so a person can look at both."""
+        errors = [isinstance(one, LineError) for one in (first, second)]
+        if first == second or any(errors):
+            self._odd["repeated lines"] += 1
+            return second if errors == [True, False] else first
+        self._odd["conflicting lines"] += 1
+        return LineError(first.custom_id, 200, CONFLICTING_LINES, "two answers that differ", first.usage)
 
     def _ordinal(self, line: ResultLine) -> int | None:
         """The item of a line that counts, or None for an unreadable, foreign or repeated one."""
@@ -68,14 +101,13 @@ class ResultReader:
         if ordinal in self._seen:
             self._odd["repeated lines"] += 1
             return None
-        self._seen.add(ordinal)
         return ordinal
 
-    def _arrival(self, ordinal: int, line: Answer | Embedding | LineError, document: dict[str, Any]) -> Arrival:
+    def _arrival(self, ordinal: int, line: _Told, document: dict[str, Any]) -> Arrival:
         usage = line.usage
         model = finish_reason = None
         if isinstance(line, LineError):
-            verdict: Verdict = classify_line_error(line.status, line.code, line.message)
+            verdict: Verdict = classify_line_error(line.status, line.code, line.message, line.type)
         elif isinstance(line, Embedding):
             model = line.model
             verdict = self._checker.check_vector(line.vector)

@@ -1,0 +1,59 @@
+"""docs/failures.md: what nightmill makes of each failure, written from the rules that decide it."""
+
+from __future__ import annotations
+
+from nightmill.domain.failures import RULES, Action, FailureClass
+
+PAGE = "failures.md"
+_INTRODUCTION = """# What nightmill makes of a failure
+
+Written by `make docs` from the rules in [failures.py](../include/nightmill/domain/failures.py); do not edit it by hand.
+The class of a failure decides what happens next. It stands with its code beside every attempt and every dead letter.
+"""
+_CLASSES = {
+    FailureClass.TRANSIENT: "trying again can help",
+    FailureClass.CAPACITY: "an account's money, quota or queue is used up; never the item's fault",
+    FailureClass.INPUT: "the request itself cannot be served",
+    FailureClass.OUTPUT: "an answer came that the contract does not accept",
+    FailureClass.POLICY: "refused or filtered by a rule",
+    FailureClass.SINK: "our own database or object store",
+    FailureClass.UNKNOWN: "a state that nobody knows; the raw word is kept",
+}
+_ACTIONS = {
+    Action.RETRY: "the item is sent again after a backoff with jitter",
+    Action.WAIT: "a full queue is waited for; without money the batch stops and asks a person; no item fails",
+    Action.GIVE_UP: "the item becomes a dead letter at once",
+    Action.REPAIR: "the item is asked again, within the job's cap",
+    Action.WRITE_AGAIN: "the write is repeated; writes are idempotent",
+    Action.ASK: "nothing more is spent: the batch is BLOCKED and its task fails with the reason until a person acts",
+}
+_RULES = """## Rules
+
+The first rule that holds decides. Where no code stands, the provider's own code is kept, else its type, else
+`http_<status>`; a finding of our checks has the code of the check.
+
+| seen | class | code |
+|---|---|---|
+"""
+_MENDED = """
+## What is no failure
+
+Read without another request and noted beside the result: a code fence around the whole answer (`unwrapped_fence`), an
+answer that is JSON inside a JSON string (`decoded_twice`), NUL characters and half surrogate pairs, which Postgres
+cannot hold and which become U+FFFD (`sanitised`). Nothing is guessed: prose around an answer, a number with a unit, or
+a truncated text is a failure.
+
+Passed over and counted in the log: lines of nobody's request, the same line twice, an error line beside an answer to
+the same request, lines that cannot be read. Items that no line answers are lost, and only after their file was fetched
+once more.
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    classes = ["## Classes\n", "| class | meaning | what happens | spends the retry budget |", "|---|---|---|---|"]
+    for kind in FailureClass:
+        spends = "yes" if kind.spends_retry_budget else "no"
+        classes.append(f"| {kind} | {_CLASSES[kind]} | {_ACTIONS[kind.action]} | {spends} |")
+    rules = [f"| {rule.evidence} | {rule.kind} | {f'`{rule.code}`' if rule.code else ''} |" for rule in RULES]
+    return "\n".join([_INTRODUCTION, *classes, "", _RULES + "\n".join(rules), _MENDED])

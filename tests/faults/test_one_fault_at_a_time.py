@@ -1,0 +1,159 @@
+"""One fault at a time over a whole job: every item is accepted, and paid once plus exactly what the fault forced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from support.forced import executions, fault_log, forced_executions, paid_as_forced
+from support.pipeline import Pipeline
+from support.steps import counts, set_faults
+
+from nightmill.simulator.server import RunningSimulator
+from nightmill.storage.batches import Batch
+
+StartSimulator = Callable[..., RunningSimulator]
+Answers = list[tuple[str, float]]
+SIZES = [200, pytest.param(2_000, marks=pytest.mark.slow)]
+SECONDS = 240
+
+FREE = {
+    "fenced 10%": [("fenced", 0.10)],
+    "encoded twice 5%": [("encoded_twice", 0.05)],
+    "doubled 1%": [("doubled", 0.01)],
+    "foreign lines 5%": [("foreign", 0.05)],
+    "ids in both files 5%": [("both_files", 0.05)],
+    "string bodies 10%": [("string_body", 0.10)],
+    "no usage 10%": [("no_usage", 0.10)],
+    "CRLF, blank lines and byte order marks": [("crlf", 0.10), ("blank_line", 0.10), ("bom", 0.10)],
+    "NUL, U+2028 and half pairs": [("nul", 0.10), ("line_separator", 0.10), ("surrogate", 0.10)],
+}
+SPOILING = {
+    "lost 1% and doubled 1%": [("lost", 0.01), ("doubled", 0.01)],
+    "conflicting lines 2%": [("conflicting", 0.02)],
+    "half lines 2%": [("half_line", 0.02)],
+    "truncated 3%, fenced 10%, prose 2%, wrong type 2%": [
+        ("truncated", 0.03),
+        ("fenced", 0.10),
+        ("prose", 0.02),
+        ("wrong_type", 0.02),
+    ],
+    "NaN, huge integers and deep nesting": [("nan", 0.03), ("huge_integer", 0.03), ("deep", 0.01)],
+    "errors in bodies, status 0 and bodies without an answer": [
+        ("error_in_body", 0.03),
+        ("status_zero", 0.03),
+        ("no_answer", 0.03),
+    ],
+    "refusals and empty answers": [("refusal", 0.02), ("empty", 0.02)],
+}
+
+
+@pytest.fixture
+def job(pipeline: Pipeline, request: pytest.FixtureRequest) -> tuple[Pipeline, int]:
+    """A job over as many documents as the test says. Several files per shard, retries without a pause."""
+    items: int = request.param
+    pipeline.sql("delete from documents")
+    pipeline.documents([(f"doc-{n:05}", "1", f"tenant-{n % 3}", f"Text number {n}. Pages.") for n in range(items)])
+    limits = f"poll_interval_s: 1\n  limits: {{requests_per_file: {max(items // 4, 1)}}}"
+    pipeline.edit("job.yaml", "poll_interval_s: 1", limits)
+    return pipeline, items
+
+
+def all_accepted(pipeline: Pipeline, items: int) -> Batch:
+    """Run every shard to its end."""
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch), SECONDS)
+    assert counts(pipeline, batch) == {"accepted": items}
+    return batch
+
+
+def odd(answers: Answers) -> list[dict[str, Any]]:
+    return [{"kind": kind, "rate": rate, "seed": place} for place, (kind, rate) in enumerate(answers)]
+
+
+@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("answers", [pytest.param(value, id=name) for name, value in FREE.items()])
+def test_what_an_answer_survives_costs_nothing(job: tuple[Pipeline, int], answers: Answers) -> None:
+    pipeline, items = job
+    set_faults(pipeline.simulator, answer=odd(answers))
+    all_accepted(pipeline, items)
+    assert {one["kind"] for one in fault_log(pipeline.simulator, "answer")} == {kind for kind, _ in answers}
+    assert executions(pipeline.simulator).total() == items
+    paid_as_forced(pipeline.simulator, items)
+
+
+@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("answers", [pytest.param(value, id=name) for name, value in SPOILING.items()])
+def test_what_spoils_an_answer_is_asked_again_once_for_each_time(job: tuple[Pipeline, int], answers: Answers) -> None:
+    pipeline, items = job
+    set_faults(pipeline.simulator, answer=odd(answers))
+    all_accepted(pipeline, items)
+    assert forced_executions(pipeline.simulator).total() > 0
+    paid_as_forced(pipeline.simulator, items)
+
+
+@pytest.mark.parametrize("job", SIZES, indirect=True)
+def test_server_errors_in_five_percent_of_the_lines_cost_a_request_each_and_no_answer(
+    job: tuple[Pipeline, int],
+) -> None:
+    pipeline, items = job
+    set_faults(pipeline.simulator, line_error={"rate": 0.05, "seed": 1})
+    all_accepted(pipeline, items)
+    books = pipeline.simulator.books(summary=True)
+    failed = len(fault_log(pipeline.simulator, "line_error"))
+    assert failed > 0
+    assert (books["executed"], books["failed"]) == (items, failed)
+    assert pipeline.sql("select count(*) from nightmill.attempt") == [(items + failed,)]
+
+
+@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"drop_create_reply": 1},
+        {"fail_create_after_accept": 2},
+        {"expire_next": 1},
+        {"cut_content": 1},
+        {"cut_content_unannounced": 1},
+        {"hide_files": 3},
+        {"counts_lie": True},
+        {"empty_error_files": True},
+        {"refuse_file": {"code": "token_limit_exceeded", "times": 2}},
+        {"call": {"route": "GET /v1/batches/{batch_id}", "status": 503, "rate": 0.3, "times": 12}},
+        {"call": {"route": "GET /v1/batches/{batch_id}", "status": 404, "times": 4}},
+        {"call": {"route": "GET /v1/batches/{batch_id}", "status": 200, "html": True, "times": 3}},
+        {"call": {"route": "GET /v1/files/{file_id}/content", "status": 502, "times": 4}},
+        {"call": {"route": "GET /v1/files/{file_id}/content", "status": 200, "html": True, "times": 3}},
+        {"call": {"route": "POST /v1/files", "status": 500, "times": 3}},
+        {"call": {"route": "POST /v1/batches", "status": 429, "times": 2}},
+        {"call": {"route": "POST /v1/batches", "status": 529, "times": 1}},
+    ],
+    ids=lambda fault: "-".join(str(part) for one in fault.items() for part in one)[:70],
+)
+def test_what_happens_to_whole_batches_and_calls_costs_no_answer(
+    job: tuple[Pipeline, int], fault: dict[str, Any]
+) -> None:
+    pipeline, items = job
+    set_faults(pipeline.simulator, **fault)
+    batch = all_accepted(pipeline, items)
+    always = "counts_lie" in fault or "empty_error_files" in fault
+    assert bool(fault_log(pipeline.simulator)) is not always
+    assert executions(pipeline.simulator).total() == items
+    paid_as_forced(pipeline.simulator, items)
+    assert pipeline.sql("select count(*) from nightmill.dead_letter where batch_id = %s", batch.batch_id) == [(0,)]
+
+
+@pytest.mark.parametrize("job", SIZES, indirect=True)
+def test_an_enqueued_limit_of_a_third_of_the_job_fails_no_item(
+    job: tuple[Pipeline, int], start_simulator: StartSimulator
+) -> None:
+    pipeline, items = job
+    batch = pipeline.freeze()
+    shards = pipeline.plan(batch)
+    [(tokens,)] = pipeline.sql("select sum(tokens) from nightmill.item where batch_id = %s", batch.batch_id)
+    pipeline.simulator = start_simulator(enqueued_tokens=int(tokens) // 3)
+    pipeline.drive(shards, SECONDS)
+    assert counts(pipeline, batch) == {"accepted": items}
+    paid_as_forced(pipeline.simulator, items)
+    assert pipeline.sql("select count(*) from nightmill.attempt") == [(items,)]

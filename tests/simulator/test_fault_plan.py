@@ -1,0 +1,174 @@
+"""Every fault of the plan: what it does to whom, and what the log says about it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+
+from nightmill.simulator.odd_answers import SPOILING, Odd
+from simulator.client import Client, chat_line, chat_lines, jsonl
+from simulator.conftest import StartSimulator
+
+
+def answered(client: Client, kind: Odd) -> tuple[bytes, bytes]:
+    """The raw result files of two lines of which the first one comes back oddly."""
+    client.faults(answer={"kind": kind, "match": "^odd$"})
+    batch = client.run([chat_line("odd", "first"), chat_line("plain", "second")])
+    files = (batch.output_file_id, batch.error_file_id)
+    output, errors = (client.sdk.files.content(one).read() if one else b"" for one in files)
+    return output, errors
+
+
+@pytest.mark.parametrize("kind", list(Odd))
+def test_an_odd_answer_is_executed_logged_by_custom_id_and_leaves_other_lines_alone(fast: Client, kind: Odd) -> None:
+    output, _ = answered(fast, kind)
+    assert b'"custom_id":"plain"' in output
+    [entry] = fast.fault_log()
+    assert entry["fault"] == "answer"
+    assert {name: entry["detail"][name] for name in ("custom_id", "kind", "executed", "spoilt")} == {
+        "custom_id": "odd",
+        "kind": kind.value,
+        "executed": True,
+        "spoilt": kind in SPOILING,
+    }
+    books = fast.books()
+    assert (books["executed"], books["failed"]) == (2, 0)
+
+    fast.run([chat_line("odd", "first")])  # the same body is spared the second time
+    assert len(fast.fault_log()) == 1
+
+
+def lines_in(data: bytes) -> list[str]:
+    return [json.loads(line)["custom_id"] for line in data.split(b"\n") if line]
+
+
+def test_lines_are_lost_doubled_and_made_up(fast: Client) -> None:
+    assert lines_in(answered(fast, Odd.LOST)[0]) == ["plain"]
+    assert Counter(lines_in(answered(fast, Odd.DOUBLED)[0])) == {"odd": 2, "plain": 1}
+    assert Counter(lines_in(answered(fast, Odd.FOREIGN)[0])) == {"foreign-odd": 1, "odd": 1, "plain": 1}
+    output, errors = answered(fast, Odd.BOTH_FILES)
+    assert sorted(lines_in(output)) == ["odd", "plain"]
+    assert lines_in(errors) == ["odd"]
+
+
+def test_a_rate_of_answers_is_odd_and_the_log_tells_which(fast: Client) -> None:
+    fast.faults(answer=[{"kind": "lost", "rate": 0.2, "seed": 3}])
+    batch = fast.run(chat_lines(200))
+    assert batch.request_counts is not None
+    assert batch.request_counts.completed == 200  # as real ones do, it counts what it lost
+    got = {line["custom_id"] for line in fast.result_lines(batch.output_file_id)}
+    lost = {entry["detail"]["custom_id"] for entry in fast.fault_log()}
+    assert got | lost == {f"r-{number}" for number in range(200)}
+    assert not got & lost
+    assert 20 < len(lost) < 60
+
+
+def test_a_call_fails_as_often_as_the_plan_says_and_nothing_else_does(fast: Client) -> None:
+    route = "GET /v1/batches/{batch_id}"
+    fast.faults(
+        call={"route": route, "after": 1, "times": 2, "status": 429, "headers": {"retry-after": "300"}, "code": "slow"}
+    )
+    batch = fast.submit(chat_lines(1))
+    outcomes: list[Any] = []
+    for _ in range(4):
+        try:
+            outcomes.append(fast.sdk.batches.retrieve(batch.id).id)
+        except openai.RateLimitError as error:
+            outcomes.append((error.response.headers["retry-after"], error.code))
+    assert outcomes == [batch.id, ("300", "slow"), ("300", "slow"), batch.id]
+    assert [entry["detail"]["route"] for entry in fast.fault_log()] == [route, route]
+
+
+def test_a_call_can_meet_a_page_or_a_closed_connection(fast: Client) -> None:
+    fast.faults(
+        call=[
+            {"route": "GET /v1/batches", "status": 200, "html": True},
+            {"route": "GET /v1/files", "status": None},
+        ]
+    )
+    page = fast.sdk.batches.with_raw_response.list().http_response
+    assert page.headers["content-type"].startswith("text/html")
+    with pytest.raises(openai.APIConnectionError):
+        fast.sdk.files.list()
+
+
+def test_the_next_batch_expires_half_way_with_its_unexecuted_lines_in_the_log(fast: Client) -> None:
+    fast.faults(expire_next=1)
+    batch = fast.run(chat_lines(10))
+    assert batch.status == "expired"
+    assert len(fast.result_lines(batch.output_file_id)) == 5
+    errors = {line["custom_id"] for line in fast.result_lines(batch.error_file_id)}
+    assert {entry["detail"]["custom_id"] for entry in fast.fault_log()} == errors
+    assert fast.books()["executed"] == 5
+    assert fast.run(chat_lines(10)).status == "completed"
+
+
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        ({"code": "token_limit_exceeded"}, [None]),
+        ({"code": "content_filter", "match": "document 1"}, [None]),
+        ({"code": "invalid_value", "match": "document [12]", "named": True}, [2, 3]),
+    ],
+)
+def test_a_good_file_is_refused_with_or_without_the_lines_that_are_to_blame(
+    fast: Client, fault: dict[str, Any], lines: list[int | None]
+) -> None:
+    fast.faults(refuse_file=fault)
+    batch = fast.run(chat_lines(3))
+    assert batch.status == "failed"
+    assert batch.errors is not None
+    assert [(problem.code, problem.line) for problem in batch.errors.data or ()] == [(fault["code"], n) for n in lines]
+    assert fast.run(chat_lines(3)).status == "completed"
+    assert fast.books()["executed"] == 3
+
+
+def test_a_download_stops_half_way_with_and_without_saying_so(fast: Client) -> None:
+    file_id = fast.run(chat_lines(20)).output_file_id or ""
+    whole = fast.sdk.files.content(file_id).read()
+    fast.faults(cut_content=1, cut_content_unannounced=1)
+    with pytest.raises((openai.APIConnectionError, httpx2.HTTPError)):
+        fast.sdk.files.content(file_id).read()
+    half = fast.sdk.files.content(file_id)
+    assert "content-length" not in half.response.headers
+    assert whole.startswith(half.read())
+    assert fast.sdk.files.content(file_id).read() == whole
+
+
+def test_a_batch_object_can_hide_its_files_lie_about_its_counts_and_end_with_an_empty_error_file(fast: Client) -> None:
+    fast.faults(counts_lie=True, empty_error_files=True, line_error={"match": "r-0", "times": None})
+    failed = fast.run(chat_lines(2))
+    assert failed.request_counts is not None
+    assert (failed.request_counts.completed, failed.request_counts.failed) == (2, 0)
+    fast.faults(empty_error_files=True)
+    batch = fast.run(chat_lines(2))
+    assert fast.sdk.files.content(batch.error_file_id or "").read() == b""
+    fast.faults(hide_files=1)
+    assert fast.sdk.batches.retrieve(batch.id).output_file_id is None
+    assert fast.sdk.batches.retrieve(batch.id).output_file_id == batch.output_file_id
+
+
+@pytest.mark.parametrize("stuck", ["validating", "finalizing", "cancelling"])
+def test_a_batch_stays_where_the_plan_holds_it(start: StartSimulator, stuck: str) -> None:
+    client = start()
+    client.faults(stuck=stuck, hold=stuck == "cancelling")
+    batch = client.submit(jsonl(chat_lines(1)))
+    if stuck == "cancelling":
+        client.sdk.batches.cancel(batch.id)
+    client.wait(batch.id, stuck)
+    client.faults()
+    assert client.wait(batch.id).status == ("cancelled" if stuck == "cancelling" else "completed")
+
+
+def test_an_unfinished_batch_shows_the_word_that_the_plan_gives(fast: Client) -> None:
+    fast.faults(hold=True, status_shown="paused")
+    batch = fast.submit(chat_lines(1))
+    assert fast.sdk.batches.retrieve(batch.id).status == "paused"
+    assert [one.status for one in fast.sdk.batches.list().data] == ["paused"]
+    fast.faults()
+    fast.wait(batch.id, "completed")
