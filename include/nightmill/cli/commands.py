@@ -12,6 +12,7 @@ from typing import Any
 
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
+from nightmill.domain.failures import FailureClass
 from nightmill.domain.priority import Priority
 
 DEFAULT_JOBS = Path("dags/jobs")
@@ -84,6 +85,20 @@ def status(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
+def dead_letters(arguments: argparse.Namespace) -> int:
+    """Items that gave up."""
+    from nightmill.cli import dead_letters as command
+
+    return command.run(arguments)
+
+
+def replay(arguments: argparse.Namespace) -> int:
+    """Send dead letters of a batch again."""
+    from nightmill.cli import replay as command
+
+    return command.run(arguments)
+
+
 def _say(arguments: argparse.Namespace, value: Any, text: str) -> None:
     print(json.dumps(value) if arguments.json else text)
 
@@ -119,8 +134,27 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--batch", type=int, help="this batch only; with its completion report once it has ended")
     one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
+    _operations(commands, common, jobs)
     commands.add_parser("simulator", help="run the local provider (see its own --help)")
     return parser
+
+
+def _operations(commands: Any, common: argparse.ArgumentParser, jobs: argparse.ArgumentParser) -> None:
+    one = commands.add_parser("dead-letters", parents=[common], help="items that gave up, and why")
+    one.add_argument("--job", help="of this job only")
+    _choice_arguments(one)
+    one.add_argument("--count", action="store_true", help="numbers by batch and reason")
+    one.add_argument("--messages", action="store_true", help="show messages: a provider may quote a document in them")
+    one.add_argument("--limit", type=int, default=1000, help="at most this many, newest batch first; default 1000")
+    one.set_defaults(run=dead_letters)
+    one = commands.add_parser(
+        "replay", parents=[common, jobs], help="send dead letters again: triggers the job's DAG with a child batch"
+    )
+    one.add_argument("--job", required=True, help="the name of the job's folder")
+    _choice_arguments(one)
+    one.add_argument("--dry-run", action="store_true", help="say what would be sent again; trigger nothing")
+    one.add_argument("--note", help="why; kept with the batch")
+    one.set_defaults(run=replay)
 
 
 def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,6 +166,16 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--priority", choices=list(Priority), default=Priority.NORMAL, help="low: leave room to others")
     for end in ("start", "end"):
         parser.add_argument(f"--data-interval-{end}", type=_moment, help="such as 2026-01-31 or 2026-01-31T02:00+00:00")
+
+
+def _choice_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which dead letters. Without any: all of them."""
+    parser.add_argument("--batch", type=int, help="of this batch; replay takes the job's newest ended one without it")
+    parser.add_argument("--class", dest="classes", action="append", default=[], choices=list(FailureClass))
+    parser.add_argument("--code", dest="codes", action="append", default=[], help="such as schema; may be repeated")
+    parser.add_argument("--tenant", dest="tenants", action="append", default=[], help="may be repeated")
+    parser.add_argument("--id", "--ids", dest="ids", nargs="+", action="extend", default=[], help="ids of the source")
+    parser.add_argument("--since", type=_moment, help="gave up since, such as 2026-01-31 or 2026-01-31T02:00+00:00")
 
 
 def _moment(text: str) -> datetime:

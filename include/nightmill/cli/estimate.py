@@ -24,7 +24,7 @@ from nightmill.storage import job_folders
 def run(arguments: argparse.Namespace) -> int:
     """Print the estimate."""
     env = environment_of(os.environ)
-    live = _job(arguments)
+    live = job_of(arguments)
     if arguments.limit is not None and arguments.limit < 1:
         raise ConfigError("--limit is below 1.", "Give it a positive number, or leave it out for all rows.")
     question = Question(
@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _job(arguments: argparse.Namespace) -> JobDefinition:
+def job_of(arguments: argparse.Namespace) -> JobDefinition:
+    """The job folder that a command names. Raises ConfigError with the nearest name."""
     folders = job_folders.find(job_folders.roots(arguments.jobs)).folders
     if arguments.job not in folders:
         raise ConfigError(

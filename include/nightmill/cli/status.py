@@ -115,6 +115,7 @@ def block(one: Standing) -> list[str]:
         lines.append(_row("cost", dollars(one.cost) + (f" of at most {dollars(most)}" if most else "")))
     if one.seconds_left:
         lines.append(_row("to go", f"about {duration(one.seconds_left)} at the pace so far"))
+    lines += [_row("ALERT", alert) for alert in one.alerts]
     return lines
 
 
@@ -135,6 +136,7 @@ def fields(one: Standing) -> dict[str, Any]:
         "completion_tokens": one.spent.completion,
         "cost": str(one.cost) if one.cost is not None else None,
         "seconds_left": one.seconds_left,
+        "alerts": one.alerts,
     }
 
 

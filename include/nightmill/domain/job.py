@@ -159,6 +159,13 @@ class Quality(Config):
     )
 
 
+class DeadLetterLimits(Config):
+    """When the dead letters of a batch are worth an alert: report, status and doctor then say so. Nothing stops."""
+
+    max_age_h: float | None = Field(default=None, gt=0, description="Hours since the oldest of them gave up.")
+    max_count: int | None = Field(default=None, ge=0, description="How many are tolerated.")
+
+
 class Gold(Config):
     """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
 
@@ -187,6 +194,7 @@ class Job(Config):
     validation: Validation = Validation()
     retry: Retry = Retry()
     quality: Quality = Quality()
+    dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
     publish: Publish
     schedule: str | None = Field(default=None, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.')

@@ -43,6 +43,11 @@ class KeyMaker:
             )
         )
 
+    @property
+    def frame(self) -> dict[str, bytes]:
+        """What stands around an item's own fields, for queries that make keys set by set."""
+        return {"key_scope": self._scope, "key_tail": self._tail}
+
     def key(self, tenant: str, source_id: str, source_version: str) -> bytes:
         """The 32-byte key of one item. Job and tenant are its scope: results are never shared across them."""
         return hashlib.sha256(self._scope + length_prefixed((tenant, source_id, source_version)) + self._tail).digest()

@@ -24,6 +24,8 @@ def freeze_snapshot(folder: str) -> int:
     from nightmill.stages import freeze
     from nightmill.storage import job_folders
 
+    if get_current_context()["params"].get("parent_batch") is not None:
+        return _take_over(folder)
     context = get_current_context()
     run, instance, params = context["dag_run"], context["ti"], dict(context["params"])
     with as_airflow_failure():
@@ -39,6 +41,29 @@ def freeze_snapshot(folder: str) -> int:
             requested_by=getattr(run, "triggering_user_name", None),
         )
         return freeze.run(environment(), job_folders.read(Path(folder)), request).batch_id
+
+
+def _take_over(folder: str) -> int:
+    """freeze_snapshot of a run that replays a batch."""
+    from nightmill.domain.dead_letters import Choice
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import replay
+    from nightmill.storage import job_folders
+
+    context = get_current_context()
+    run, params = context["dag_run"], context["params"]
+    with as_airflow_failure():
+        request = replay.ReplayRequest(
+            dag_id=run.dag_id,
+            run_id=run.run_id,
+            first_try=context["ti"].try_number == 1,
+            parent_id=int(params["parent_batch"]),
+            choice=Choice.of_json(params.get("replay")),
+            dry_run=bool(params.get("dry_run", False)),
+            note=params.get("note"),
+            requested_by=params.get("requested_by") or getattr(run, "triggering_user_name", None),
+        )
+        return replay.run(environment(), job_folders.read(Path(folder)), request).batch_id
 
 
 def plan_shards(batch_id: int) -> int:

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused, Terminal
 from nightmill.domain.filters import chosen
 from nightmill.domain.job import Provider
@@ -20,7 +21,7 @@ from nightmill.domain.nearest import hint
 from nightmill.domain.pricing import price_on
 from nightmill.environment import Connections
 from nightmill.providers.registry import list_models
-from nightmill.storage import job_folders, prices, standing, views
+from nightmill.storage import batches, dead_letters, job_folders, prices, standing, views
 from nightmill.storage.job_folders import Found
 from nightmill.storage.ledger import Connection, connect
 from nightmill.storage.payloads import PayloadStore
@@ -154,6 +155,7 @@ def _job(
         return
     yield attempt(f"{job.name}: view", lambda: _view(ledger, definition))
     yield attempt(f"{job.name}: price", lambda: _price(ledger, provider.model, now()))
+    yield attempt(f"{job.name}: dead letters", lambda: _dead_letters(ledger, definition, now()))
 
 
 def _version(conn: Connection) -> str:
@@ -265,3 +267,18 @@ def _price(ledger: Connection, model: str, now: datetime) -> str | Doubt:
             "Add it to nightmill.price with the day from which it holds.",
         )
     return f"{model}: known since {price.effective_from}"
+
+
+def _dead_letters(ledger: Connection, definition: JobDefinition, now: datetime) -> str | Doubt:
+    """Those of the newest batch that has ended: what is still open of earlier ones gave up in it again."""
+    newest = batches.newest_settled(ledger, definition.name)
+    if newest is None:
+        return "no batch has ended yet"
+    letters, oldest = dead_letters.standing(ledger, newest)
+    broken = breaches(definition.job.dead_letters, letters, oldest, now)
+    if broken:
+        return Doubt(
+            f"batch {newest}: {'; '.join(broken)}",
+            f"Look with `python -m nightmill dead-letters --batch {newest} --count`, mend what they name, then replay.",
+        )
+    return f"{letters:,} in batch {newest}"

@@ -6,19 +6,16 @@ Clearing it returns the run's existing manifest; a killed freeze leaves nothing 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import NightmillError, StaleWriter
 from nightmill.domain.filters import as_json, chosen
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, items, partitions, payloads, views
+from nightmill.storage import batches, contracts, fence, freezing, items, partitions, payloads, views
 from nightmill.storage.batches import Batch, Submission
 from nightmill.storage.ledger import Connection
 from nightmill.storage.manifest import Manifest
@@ -55,24 +52,8 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
             )  # fmt: skip
             return batch
         pinned = contracts.load(conn, batch.contract_id)
-        with _explained(env, conn, batch):
+        with freezing.explained(env.ledger, conn, batch):
             return _freeze(env, conn, pinned, batch)
-
-
-@contextmanager
-def _explained(env: Environment, conn: Connection, batch: Batch) -> Iterator[None]:
-    """Leave the reason of a failure with the batch, which stays CREATED."""
-    try:
-        yield
-    except StaleWriter:
-        raise
-    except Exception as fault:
-        conn.close()  # with what it holds, or is broken by
-        # What is not ours can quote a document.
-        reason = str(fault) if isinstance(fault, NightmillError) else f"freezing ended with {type(fault).__name__}"
-        with suppress(NightmillError), env.ledger() as fresh:
-            batches.explain(fresh, batch, reason)
-        raise
 
 
 def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> Batch:
@@ -125,7 +106,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
         "content_hash": manifest.hash.digest(),
     }
     fence.enter_exclusive(conn, batch.holder)
-    _refuse_frozen(conn, batch)
+    freezing.refuse_frozen(conn, batch)
     partitions.refuse_replaced(conn, table, filled)
     if count == 0:
         log.warning(
@@ -147,11 +128,6 @@ def _bound(pinned: JobDefinition, batch: Batch) -> dict[str, Any]:
     interval = {"data_interval_start": batch.data_interval_start, "data_interval_end": batch.data_interval_end}
     known = {name: value for name, value in interval.items() if value is not None}
     return known | chosen(pinned.job.source.filters, batch.params)
-
-
-def _refuse_frozen(conn: Connection, batch: Batch) -> None:
-    if batches.get(conn, batch.batch_id).state is not BatchState.CREATED:
-        raise StaleWriter(f"Batch {batch.batch_id} was frozen by somebody else.", "Nothing to do: that one goes on.")
 
 
 def _attach(conn: Connection, batch: Batch, writer: payloads.SegmentWriter, facts: dict[str, Any]) -> Batch:

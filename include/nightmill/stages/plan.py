@@ -129,7 +129,8 @@ def _skip_to(payload: Iterator[tuple[int, dict[str, object]]], ordinal: int) -> 
 def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> tuple[int, int]:
     fence.enter(conn, batch.holder)
     skipped = reuse.settle_skipped(conn, batch.batch_id)
-    given_up = 0 if batch.params.get("reprocess") else reuse.settle_given_up(conn, batch.batch_id, validators_hash)
+    asked_for = batch.params.get("reprocess") or batch.params.get("replay") is not None  # what to replay was chosen
+    given_up = 0 if asked_for else reuse.settle_given_up(conn, batch.batch_id, validators_hash)
     return skipped, given_up
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
 from nightmill.domain.pricing import price_on
@@ -14,7 +15,7 @@ from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, gold, prices, publications, usage
+from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gold import FieldAccuracy
 from nightmill.storage.ledger import Connection
@@ -22,10 +23,13 @@ from nightmill.storage.publications import Published
 
 log = logging.getLogger(__name__)
 
+_ALERT = "alert: "
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The completion report of one batch. `receipt` is None where the model has no price."""
+    """The completion report of one batch. `receipt` is None where the model has no price; `alerts` say which of the
+    job's limits its dead letters break."""
 
     batch: Batch
     model: str
@@ -36,13 +40,14 @@ class Report:
     receipt: Receipt | None
     accuracy: list[FieldAccuracy]
     shown: Published | None
+    alerts: list[str]
 
 
 def run(env: Environment, batch_id: int) -> Report:
     """Log the report. Raises Terminal when the batch should be visible and is not."""
     report = build(env, batch_id)
     for line in render(report).splitlines():
-        log.info("%s", line)
+        log.log(logging.WARNING if line.startswith(_ALERT) else logging.INFO, "%s", line)
     _refuse_unpublished(report)
     return report
 
@@ -65,6 +70,7 @@ def build(env: Environment, batch_id: int) -> Report:
             receipt=receipt(price, spent, reused) if price else None,
             accuracy=_accuracy(env, conn, pinned, batch),
             shown=publications.current(conn, batch.view_name),
+            alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
         )
 
 
@@ -104,6 +110,7 @@ def render(report: Report) -> str:
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0
         lines.append(f"field accuracy of {one.field}: {share:.1%} ({one.right} of {one.known} with a known answer)")
+    lines += [f"{_ALERT}{alert}" for alert in report.alerts]
     if report.shown is not None:
         lines.append(
             f"results.{batch.view_name} shows batch {report.shown.batch_id} since "

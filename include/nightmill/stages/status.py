@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from nightmill.domain.dead_letters import breaches
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.progress import Progress, seconds_left
 from nightmill.domain.receipt import Tokens
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, prices, progress, usage
+from nightmill.storage import batches, contracts, dead_letters, prices, progress, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -19,7 +20,7 @@ from nightmill.storage.ledger import Connection
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One batch at a moment. `cost` in US dollars is None where the model has no price; `seconds_left` is None before
-    the first answer and outside RUNNING."""
+    the first answer and outside RUNNING; `alerts` say which of the job's limits its dead letters break."""
 
     batch: Batch
     model: str
@@ -28,6 +29,7 @@ class Standing:
     spent: Tokens
     cost: Decimal | None
     seconds_left: float | None
+    alerts: list[str]
 
 
 def look(env: Environment, batch_id: int | None = None) -> list[Standing]:
@@ -40,7 +42,8 @@ def look(env: Environment, batch_id: int | None = None) -> list[Standing]:
 
 
 def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
-    provider = contracts.load(conn, batch.contract_id).job.provider
+    job = contracts.load(conn, batch.contract_id).job
+    provider = job.provider
     price = price_on(prices.of_model(conn, provider.model), provider.model, batch.created_at.date())
     spent = usage.spent(conn, batch.batch_id)
     buckets = batches.bucket_counts(conn, batch.batch_id) if batch.frozen_at else {}
@@ -54,6 +57,7 @@ def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
         spent=spent,
         cost=_cost(price, spent),
         seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
+        alerts=breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
     )
 
 

@@ -198,3 +198,9 @@ def open_or_newest(conn: Connection) -> list[Batch]:
     """Every open batch and the newest closed one of each job, by job name."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
         return cursor.execute(sql.text("batches_open_or_newest")).fetchall()
+
+
+def newest_settled(conn: Connection, job: str) -> int | None:
+    """The newest batch of a job that ended with a manifest; dry runs do not count."""
+    row = conn.execute(sql.text("batch_newest_settled"), {"job": job}).fetchone()
+    return row[0] if row else None

@@ -48,14 +48,14 @@ class Manifest:
             version = row.source_version if row.source_version is not None else content.hex()
             key = self._keys.key(row.tenant, row.source_id, version)
             plain = _PLAIN.issuperset(map(type, row.values.values()))
-            tokens, skip = self._measure(row.values if plain else orjson.loads(line))
+            tokens, skip = self.measure(row.values if plain else orjson.loads(line))
             self._keep_line(line)
             self.tokens += tokens
             self.hash.update(key)
             self.hash.update(content)
             yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
 
-    def _measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
+    def measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
         """Prompt tokens of the rendered request, and why it is never sent (or None)."""
         provider = self._pinned.job.provider
         text = values[self._pinned.job.source.columns.text]

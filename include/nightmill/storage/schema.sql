@@ -402,12 +402,17 @@ CREATE TABLE nightmill.dead_letter (
     message text NOT NULL,
     attempts integer NOT NULL,
     provider_batch_id bigint,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    origin_batch_id bigint
 );
 
 ALTER TABLE nightmill.dead_letter OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.dead_letter IS 'Context of items that gave up; the message may quote a provider';
+
+COMMENT ON COLUMN nightmill.dead_letter.created_at IS 'When the item gave up; a copy keeps the time of its origin';
+
+COMMENT ON COLUMN nightmill.dead_letter.origin_batch_id IS 'The batch in which the item gave up, where that is another one; null = batch_id';
 
 ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.dead_letter_dead_letter_id_seq
@@ -748,9 +753,6 @@ ALTER TABLE ONLY nightmill.batch
     ADD CONSTRAINT batch_dag_id_run_id_incarnation_key UNIQUE (dag_id, run_id, incarnation);
 
 ALTER TABLE ONLY nightmill.batch
-    ADD CONSTRAINT batch_parent_batch_id_key UNIQUE (parent_batch_id);
-
-ALTER TABLE ONLY nightmill.batch
     ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id);
 
 ALTER TABLE ONLY nightmill.contract
@@ -817,6 +819,8 @@ ALTER TABLE ONLY nightmill.view_definition
     ADD CONSTRAINT view_definition_pkey PRIMARY KEY (view_name);
 
 CREATE INDEX batch_job ON nightmill.batch USING btree (job, batch_id DESC);
+
+CREATE UNIQUE INDEX batch_one_child ON nightmill.batch USING btree (parent_batch_id) WHERE ((state <> 'ESTIMATED'::text) AND ((state <> 'CANCELLED'::text) OR (frozen_at IS NOT NULL)));
 
 CREATE INDEX dead_letter_key ON nightmill.dead_letter USING btree (key);
 

@@ -9,7 +9,7 @@ where result.result_id is not null
     or exists (
         select
         from nightmill.dead_letter as earlier
-        join nightmill.batch as earlier_batch on earlier_batch.batch_id = earlier.batch_id
+        join nightmill.batch as earlier_batch on earlier_batch.batch_id = coalesce(earlier.origin_batch_id, earlier.batch_id)
         join nightmill.contract on contract.contract_id = earlier_batch.contract_id
             and contract.validators_hash = %(validators_hash)s
         where earlier.key = wanted.key and earlier.class in ('input', 'output', 'policy')

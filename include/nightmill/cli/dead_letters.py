@@ -1,0 +1,86 @@
+"""dead-letters: the items that gave up, with their context. Messages can quote a document: only on request."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from nightmill.connections import environment_of
+from nightmill.domain.dead_letters import Choice
+from nightmill.domain.errors import ConfigError
+from nightmill.storage import dead_letters
+from nightmill.storage.dead_letters import DeadLetter, Group, Scope
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print those that match."""
+    if arguments.limit < 1:
+        raise ConfigError("--limit is below 1.", "Give it a positive number.")
+    scope = Scope(arguments.job, arguments.batch)
+    with environment_of(os.environ).ledger() as conn:
+        conn.read_only = True
+        if arguments.count:
+            return _say_counts(dead_letters.count(conn, scope, choice_of(arguments)), arguments.json)
+        found = list(dead_letters.search(conn, scope, choice_of(arguments), arguments.limit + 1))
+    letters = found[: arguments.limit]
+    if arguments.json:
+        print(json.dumps([fields(letter, messages=arguments.messages) for letter in letters]))
+    else:
+        print("\n".join(line(letter, messages=arguments.messages) for letter in letters) or "no dead letters")
+    if len(found) > len(letters):
+        print(f"there are more than {arguments.limit:,}: narrow the search, or raise --limit", file=sys.stderr)
+    return 0
+
+
+def choice_of(arguments: argparse.Namespace) -> Choice:
+    """The conditions of a command line."""
+    return Choice(
+        classes=arguments.classes,
+        codes=arguments.codes,
+        tenants=arguments.tenants,
+        ids=arguments.ids,
+        since=arguments.since,
+    )
+
+
+def fields(letter: DeadLetter, *, messages: bool) -> dict[str, Any]:
+    """One dead letter as JSON."""
+    known = asdict(letter) | {"created_at": letter.created_at.isoformat()}
+    known["class"] = known.pop("kind")
+    if not messages:
+        del known["message"]
+    return known
+
+
+def line(letter: DeadLetter, *, messages: bool) -> str:
+    """One dead letter for people."""
+    parts = [
+        f"batch {letter.batch_id}",
+        letter.source_id or f"ordinal {letter.ordinal}",
+        f"{letter.kind}/{letter.code}",
+        f"attempts {letter.attempts}",
+        f"{letter.created_at:%Y-%m-%d %H:%M:%S} UTC",
+    ]
+    parts += [f"tenant {letter.tenant}"] if letter.tenant else []
+    parts += [f"shard {letter.shard_id}"] if letter.shard_id else []
+    parts += [f"gave up in batch {letter.gave_up_in}"] if letter.gave_up_in != letter.batch_id else []
+    parts += [f"{letter.payload_object}:{letter.payload_line}"] if letter.payload_object else []
+    return "  ".join(parts) + (f"\n    {' '.join(letter.message.split())}" if messages else "")
+
+
+def _say_counts(groups: list[Group], as_json: bool) -> int:
+    if as_json:
+        rows = [asdict(group) | {"oldest": group.oldest.isoformat()} for group in groups]
+        print(json.dumps([{"class": row.pop("kind"), **row} for row in rows]))
+        return 0
+    lines = (
+        f"{group.job}: batch {group.batch_id}  {group.kind}/{group.code}  {group.letters:,}  "
+        f"since {group.oldest:%Y-%m-%d %H:%M:%S} UTC"
+        for group in groups
+    )
+    print("\n".join(lines) or "no dead letters")
+    return 0

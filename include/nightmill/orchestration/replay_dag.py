@@ -1,0 +1,107 @@
+"""The DAG `nightmill_replay`: a form that says which dead letters to send again, and triggers their job's DAG."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk.exceptions import AirflowSkipException
+
+from nightmill.domain.failures import FailureClass
+from nightmill.orchestration.failing import as_airflow_failure
+from nightmill.storage import job_folders
+
+log = logging.getLogger(__name__)
+
+START = datetime(2025, 1, 1, tzinfo=UTC)
+CHOICE = ("classes", "codes", "tenants", "ids", "since")
+_DOC = """Sends dead letters of a batch again. A child batch takes over the whole manifest of its parent; what is not
+chosen stays as the parent settled it, so publishing the child shows no fewer rows. Nothing is paid twice.
+
+`python -m nightmill dead-letters --count` shows what there is to choose from."""
+
+
+def replay_dag(built_in: Path) -> DAG:
+    """The DAG over all job folders."""
+    with DAG(
+        "nightmill_replay",
+        description="Send dead letters again",
+        doc_md=_DOC,
+        schedule=None,
+        start_date=START,
+        catchup=False,
+        tags=["nightmill", "operations"],
+        params=_form(sorted(job_folders.find(job_folders.roots(built_in)).folders)),
+        default_args={"owner": "nightmill"},
+    ) as dag:
+        chosen = task(choose)(str(built_in))
+        TriggerDagRunOperator(
+            task_id="trigger",
+            trigger_dag_id="{{ ti.xcom_pull(task_ids='choose')['dag_id'] }}",  # must be hashable to be serialised
+            trigger_run_id="{{ ti.xcom_pull(task_ids='choose')['run_id'] }}",
+            conf=chosen["conf"],
+            logical_date=None,
+            skip_when_already_exists=True,  # a retry of this task
+            fail_when_dag_is_paused=True,
+        )
+    return dag
+
+
+def choose(built_in: str) -> dict[str, Any]:
+    """What to trigger. Fails with the way out where the replay would be refused."""
+    from nightmill.domain.dead_letters import Choice
+    from nightmill.orchestration.connections import environment
+    from nightmill.stages import replay
+
+    context = get_current_context()
+    params, run = context["params"], context["dag_run"]
+    with as_airflow_failure():
+        found = job_folders.find(job_folders.roots(Path(built_in))).folders
+        choice = Choice.of_json({name: params[name] for name in CHOICE if params[name]})
+        prospect = replay.look(environment(), job_folders.read(found[params["job"]]), params["batch"], choice)
+    log.info("%s", prospect)
+    if params["dry_run"]:
+        raise AirflowSkipException("dry run: nothing is triggered")
+    who = getattr(run, "triggering_user_name", None)
+    return {
+        "dag_id": prospect.parent.dag_id,
+        "run_id": f"replay_of_batch_{prospect.parent.batch_id}__{run.run_id}",
+        "conf": replay.configuration(prospect, choice, params["note"], who),
+    }
+
+
+def _form(jobs: list[str]) -> dict[str, Param]:
+    known: dict[str, Any] = {"enum": jobs} if jobs else {}
+    return {
+        "job": Param(type="string", title="Job", description="Whose batch.", **known),
+        "batch": Param(
+            None,
+            type=["null", "integer"],
+            minimum=1,
+            title="Batch",
+            description="Which batch is the parent. Empty: the job's newest that has ended.",
+        ),
+        "classes": _words("Classes", f"Any of {', '.join(FailureClass)}. Empty: all.", examples=list(FailureClass)),
+        "codes": _words("Codes", "Such as schema, a line each. Empty: all."),
+        "tenants": _words("Tenants", "A line each. Empty: all."),
+        "ids": _words("Ids", "Ids of the source, a line each. Empty: all."),
+        "since": Param(
+            None, type=["null", "string"], format="date-time", title="Since", description="Gave up since. Empty: ever."
+        ),
+        "dry_run": Param(False, type="boolean", title="Dry run", description="Only log what would be sent again."),
+        "note": Param(
+            None,
+            type=["null", "string"],
+            maxLength=500,
+            title="Note",
+            description="Why this replay; kept with the batch.",
+        ),
+    }
+
+
+def _words(title: str, description: str, **schema: Any) -> Param:
+    return Param([], type="array", items={"type": "string"}, title=title, description=description, **schema)

@@ -1,0 +1,34 @@
+"""What every way of freezing a batch shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from nightmill.domain.errors import NightmillError, StaleWriter
+from nightmill.domain.states import BatchState
+from nightmill.storage import batches
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+
+
+@contextmanager
+def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batch) -> Iterator[None]:
+    """Leave the reason of a failure with the batch, which stays CREATED."""
+    try:
+        yield
+    except StaleWriter:
+        raise
+    except Exception as fault:
+        conn.close()  # with what it holds, or is broken by
+        # What is not ours can quote a document.
+        reason = str(fault) if isinstance(fault, NightmillError) else f"freezing ended with {type(fault).__name__}"
+        with suppress(NightmillError), reconnect() as fresh:
+            batches.explain(fresh, batch, reason)
+        raise
+
+
+def refuse_frozen(conn: Connection, batch: Batch) -> None:
+    """Raise StaleWriter unless the batch still waits for its manifest. Enter the exclusive fence first."""
+    if batches.get(conn, batch.batch_id).state is not BatchState.CREATED:
+        raise StaleWriter(f"Batch {batch.batch_id} was frozen by somebody else.", "Nothing to do: that one goes on.")

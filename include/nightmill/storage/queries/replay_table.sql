@@ -1,0 +1,5 @@
+create temporary table if not exists sent_again (
+    ordinal int8 primary key,
+    tokens int4,
+    skip_reason text
+)

@@ -1,0 +1,149 @@
+"""Replay, set by set: a child batch takes over its parent's manifest, payload, outcomes and rows, all but what is sent
+again.
+
+What is sent again stands in a temporary table of the session from `choose` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql as composed
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.dead_letters import Choice
+from nightmill.domain.keys import KeyMaker
+from nightmill.storage import partitions, payloads, sql
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+from nightmill.storage.payloads import PayloadStore
+
+# The parent's partitions are joined with what is sent again: hashing must not spill (default: 4 MB).
+_ROOM_TO_JOIN = "set local work_mem = '64MB'"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is sent again: dead letters by (class, code), and items that the parent left unsettled."""
+
+    dead_letters: dict[tuple[str, str], int]
+    unsettled: int
+
+    @property
+    def items(self) -> int:
+        """All of them."""
+        return self.unsettled + sum(self.dead_letters.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """What a run that replays a batch asks for."""
+
+    dag_id: str
+    run_id: str
+    contract_id: int
+    parent_id: int
+    dry_run: bool
+    params: dict[str, Any]
+    note: str | None
+    requested_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The child's tables while they are filled beside their parents."""
+
+    items: composed.Identifier
+    outcomes: composed.Identifier
+    rows: composed.Identifier
+
+
+def child_of(conn: Connection, parent_id: int) -> int | None:
+    """The batch that replays this one; one that came to nothing does not count. The answer holds until the caller's
+    transaction ends."""
+    conn.execute("select nightmill.fence_exclusive(%s)", (parent_id,))
+    row = conn.execute(sql.text("replay_child"), {"parent_id": parent_id}).fetchone()
+    return row[0] if row else None
+
+
+def create(conn: Connection, child: Child) -> Batch:
+    """A new batch in CREATED over its parent's data interval and payload."""
+    values = {name: getattr(child, name) for name in child.__slots__} | {"params": Jsonb(child.params)}
+    with conn.cursor(row_factory=class_row(Batch)) as cursor:
+        row = cursor.execute(sql.text("replay_create"), values).fetchone()
+    assert row is not None
+    return row
+
+
+def choose(conn: Connection, parent_id: int, choice: Choice) -> Chosen:
+    """Work out what is sent again: the dead letters that match, and whatever a cancel left unsettled."""
+    values = {"parent_id": parent_id, **choice.conditions}
+    matches = sql.text("dead_letter_matches")
+    conn.execute(sql.text("replay_table"))
+    conn.execute("truncate pg_temp.sent_again")
+    conn.execute(_ROOM_TO_JOIN)
+    conn.execute(sql.text("replay_choose").format(matches=matches), values)
+    conn.execute(sql.text("replay_choose_unsettled"), values)
+    conn.execute("analyze pg_temp.sent_again")
+    counts = {(kind, code): items for kind, code, items in conn.execute(sql.text("replay_chosen"), values)}
+    unsettled = sum(items for (kind, _), items in counts.items() if kind is None)
+    return Chosen({reason: items for reason, items in counts.items() if reason[0] is not None}, unsettled)
+
+
+def outdated(conn: Connection, parent_id: int, validators_hash: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(ordinal, answer) of the parent's accepted answers that passed other rules than today's, in order, streamed."""
+    with conn.cursor(name="outdated") as cursor:
+        cursor.execute(sql.text("replay_outdated"), {"parent_id": parent_id, "validators_hash": validators_hash})
+        yield from cursor
+
+
+def send_too(conn: Connection, ordinals: Iterable[int]) -> None:
+    """Add items to what is sent again."""
+    conn.execute("insert into pg_temp.sent_again (ordinal) select unnest(%s::int8[])", (list(ordinals),))
+
+
+def payload_of_sent(
+    conn: Connection, store: PayloadStore, parent_id: int
+) -> Iterator[tuple[list[int], Iterator[dict[str, Any]]]]:
+    """Ordinals and payloads of what is sent again, by payload object; others are not read."""
+    for (ordinals,) in conn.execute(sql.text("replay_stretches"), {"parent_id": parent_id}).fetchall():
+        wanted = set(ordinals)
+        stretch = payloads.read_range(conn, store, parent_id, ordinals[0], ordinals[-1])
+        yield ordinals, (values for ordinal, values in stretch if ordinal in wanted)
+
+
+def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[int, str | None]]) -> None:
+    """Note prompt tokens, and why an item is never sent, under the child's contract."""
+    tokens, skip_reasons = [size[0] for size in sizes], [size[1] for size in sizes]
+    values = {"ordinals": list(ordinals), "tokens": tokens, "skip_reasons": skip_reasons}
+    conn.execute(sql.text("replay_measured"), values)
+
+
+def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition, tables: Tables) -> None:
+    """Copy the parent's manifest; what is sent again gets the key of the child's contract, all else is settled as it
+    was in the parent. Nothing of it is visible yet."""
+    values: dict[str, Any] = {"batch_id": child_id, "parent_id": parent_id, **KeyMaker(pinned.versions).frame}
+    conn.execute(_ROOM_TO_JOIN)
+    conn.execute(sql.text("replay_items").format(items=tables.items), values)
+    if not partitions.attached(conn, "outcome", parent_id):  # cancelled before it was planned
+        return
+    conn.execute(sql.text("replay_outcomes").format(outcomes=tables.outcomes), values)
+    parts = {"names": sql.names(pinned.columns), "typed": sql.typed(pinned.columns, "carried")}
+    query = sql.text("replay_rows").format(
+        rows=tables.rows, parent_rows=sql.rows_table(pinned.job.publish.view), **parts
+    )
+    conn.execute(query, values)
+
+
+def record_manifest(conn: Connection, child_id: int, parent_id: int, items: composed.Identifier) -> None:
+    """Store what the child took over, its parent's time of freezing included: it is not newer than its parent.
+
+    Call before the edge to PLANNING, in the same transaction.
+    """
+    values = {"batch_id": child_id, "parent_id": parent_id}
+    conn.execute(sql.text("replay_dead_letters"), values)
+    conn.execute(sql.text("replay_record_manifest").format(items=items), values)
