@@ -166,6 +166,27 @@ class Gold(Config):
     fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
 
 
+class Maintenance(Config):
+    """What nightmill_maintenance does with this job's batches. A batch that the view shows is never touched."""
+
+    abandoned_after_s: float = Field(
+        default=7 * 86400,
+        ge=3600,
+        description="An open run of which nothing was seen for so long is cancelled (seconds).",
+    )
+    keep_published: int = Field(
+        default=3, ge=1, description="The newest published batches are kept whole, the one that is shown included."
+    )
+    evidence_days: float = Field(
+        default=30, ge=1, description="Raw result files of ended batches are deleted after this (days)."
+    )
+    batch_days: float = Field(
+        default=90,
+        ge=1,
+        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days).",
+    )
+
+
 class Publish(Config):
     """Which view shows the results, in schema `results`."""
 
@@ -188,6 +209,7 @@ class Job(Config):
     retry: Retry = Retry()
     quality: Quality = Quality()
     gold: Gold | None = None
+    maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(default=None, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.')
 

@@ -1,0 +1,8 @@
+"""The operations DAGs: cancelling and maintenance."""
+
+from pathlib import Path
+
+from nightmill.orchestration.operations import cancel_dag, maintenance_dag
+
+for dag in (cancel_dag(), maintenance_dag(Path(__file__).parent / "jobs")):
+    globals()[dag.dag_id] = dag
