@@ -12,7 +12,6 @@ from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.stages import cancel as stage
-from nightmill.storage import job_folders
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from nightmill.domain.states import ProviderBatchState
 WINDOW = timedelta(hours=24)  # of the Batch API: https://platform.openai.com/docs/guides/batch
 SLACK = timedelta(hours=6)
 SHARD_OVERDUE = timedelta(hours=1)  # a waiting shard is woken within seconds of its time
+SHARD_STALLED = timedelta(hours=24)  # without room at the provider, or without answers that others are getting
 
 
 class Remedy(StrEnum):

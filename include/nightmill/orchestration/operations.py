@@ -12,7 +12,7 @@ from nightmill.domain.maintenance import Sweep
 from nightmill.orchestration.failing import as_airflow_failure
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
-TAGS = {"nightmill", "operations"}  # noqa: RUF012
+TAGS = {"nightmill", "operations"}
 EVERY = "*/15 * * * *"
 SWEEP_LIMIT = timedelta(minutes=30)
 DEFAULTS = {"owner": "nightmill", "retries": 2, "retry_delay": timedelta(seconds=10)}
@@ -74,7 +74,7 @@ def maintenance_dag(built_in: Path) -> DAG:
     """nightmill_maintenance: the sweeps one after the other. One that fails stops none of the others."""
     with DAG(
         "nightmill_maintenance",
-        description="Winds down what was cancelled or abandoned, looks for what hangs, and deletes what is past its time.",
+        description="Winds down what was cancelled, looks for what hangs, and deletes what is past its time.",
         schedule=EVERY,
         start_date=START,
         catchup=False,

@@ -30,12 +30,21 @@ def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
             else:
                 told += f"; {_stopped(env, conn, one, dry_run)}"
             done.append(Action(Sweep.STUCK, told, one.batch_id, alert=True))
-        for shard in maintenance.overdue_shards(conn, env.now() - deadlines.SHARD_OVERDUE):
-            told = (
-                f"shard {shard.shard_id} was due at {shard.wake_at:%Y-%m-%d %H:%M} UTC and nobody woke it: its task "
-                "has failed, or the triggerer is down; clear run_shard, and run doctor"
-            )
-            done.append(Action(Sweep.STUCK, told, shard.batch_id, alert=True))
+        done += _shards(env, conn)
+    return done
+
+
+def _shards(env: Environment, conn: Connection) -> list[Action]:
+    done: list[Action] = []
+    for due in maintenance.overdue_shards(conn, env.now() - deadlines.SHARD_OVERDUE):
+        told = (
+            f"shard {due.shard_id} was due at {due.wake_at:%Y-%m-%d %H:%M} UTC and nobody woke it: its task has "
+            "failed, or the triggerer is down; clear run_shard, and run doctor"
+        )
+        done.append(Action(Sweep.STUCK, told, due.batch_id, alert=True))
+    for idle in maintenance.stalled_shards(conn, env.now() - deadlines.SHARD_STALLED):
+        told = f"shard {idle.shard_id} has got no answer since {idle.since:%Y-%m-%d %H:%M} UTC: {idle.state_reason}"
+        done.append(Action(Sweep.STUCK, told, idle.batch_id, alert=True))
     return done
 
 

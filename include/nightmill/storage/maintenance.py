@@ -51,6 +51,16 @@ class OverdueShard:
 
 
 @dataclass(frozen=True, slots=True)
+class StalledShard:
+    """A shard of a running batch that waits, with nothing at the provider. `since` is its last progress."""
+
+    shard_id: int
+    batch_id: int
+    state_reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class KnownToken:
     """Whose a token is that a batch at the provider carries."""
 
@@ -79,6 +89,12 @@ def overdue_shards(conn: Connection, before: datetime) -> list[OverdueShard]:
     """Shards of running batches whose wake-up time passed before a moment."""
     with conn.cursor(row_factory=class_row(OverdueShard)) as cursor:
         return cursor.execute(sql.text("shards_overdue"), {"before": before}).fetchall()
+
+
+def stalled_shards(conn: Connection, before: datetime) -> list[StalledShard]:
+    """Waiting shards of running batches that made no progress since a moment."""
+    with conn.cursor(row_factory=class_row(StalledShard)) as cursor:
+        return cursor.execute(sql.text("shards_stalled"), {"before": before}).fetchall()
 
 
 def known_tokens(conn: Connection, tokens: Sequence[str]) -> dict[str, KnownToken]:
