@@ -46,9 +46,10 @@ def _tell(env: Environment, sweep: Sweep, done: list[Action], dry_run: bool) -> 
         log.log(logging.WARNING if one.alert else logging.INFO, "%s%s", "dry run: " if dry_run else "", one)
     if not done:
         log.info("%s: nothing to do", sweep)
-    if done and not dry_run:
+    if not dry_run:
         with env.ledger() as conn:
             maintenance.record(conn, done)
+            maintenance.note_sweep(conn, sweep)
 
 
 def live_jobs(built_in: Path) -> dict[str, JobDefinition]:

@@ -16,6 +16,7 @@ from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"
 BUILT_IN = {"nightmill_license_audit", "nightmill_readme_vectors", "nightmill_requirement_lines"}
+OPERATIONS = {"nightmill_cancel", "nightmill_maintenance"}
 CHAIN = (
     "freeze_snapshot", "plan_shards", "preflight", "run_shard", "reconcile", "check_staging", "compare", "approve",
     "publish", "report",
@@ -63,7 +64,7 @@ def test_every_built_in_job_becomes_a_dag_without_import_errors() -> None:
     assert found.import_errors == {}
     names = {path.parent.name for path in DAGS.glob("jobs/*/job.yaml")}
     assert names
-    assert set(found.dags) == {f"nightmill_{name}" for name in names}
+    assert set(found.dags) == {f"nightmill_{name}" for name in names} | OPERATIONS
 
 
 def test_the_stages_stand_in_one_row_in_the_order_of_the_design(dag: Any) -> None:
@@ -155,6 +156,7 @@ def test_two_parses_in_two_processes_serialise_equal() -> None:
     )
     first, second = (run_python(code, {"PYTHONHASHSEED": seed}) for seed in ("1", "2"))
     assert first["nightmill_license_audit"]
+    assert first["nightmill_maintenance"]
     assert first == second
 
 
@@ -183,7 +185,7 @@ def test_a_broken_job_folder_is_an_import_error_that_names_it_and_hides_no_other
     write_job(jobs_folder, "good")
     (write_job(jobs_folder, "broken") / broken_file).write_text(content)
     found = bag()
-    assert set(found.dags) == {*BUILT_IN, "nightmill_good"}
+    assert set(found.dags) == {*BUILT_IN, *OPERATIONS, "nightmill_good"}
     [(file, error)] = found.import_errors.items()
     assert (
         Path(file).name == "nightmill_broken_jobs.py"

@@ -207,9 +207,31 @@ def test_what_the_provider_never_ends_is_given_up_with_an_alert(
     assert provider_batches(pipeline)[0][0] == "SUBMITTED"
     pipeline.clock_offset += timedelta(hours=49)
     done = wind_down.run(pipeline.env, {})
-    assert [one.alert for one in done] == [True, True, True]
-    assert "has not ended 2 days" in done[1].what and "at the provider" in done[2].what
+    assert done[-1].alert
+    assert "has not ended 2 days" in done[-2].what and "given up, look at batch_" in done[-1].what
     assert provider_batches(pipeline)[0][0] == "ABANDONED"
+
+
+def test_what_no_connection_reaches_any_more_is_said_and_given_up_in_the_end(pipeline: Pipeline) -> None:
+    batch, shard = one_shard(pipeline)
+    Worker(pipeline, "wake", shard, "right_before_create").kill_at_point()
+    cancel(pipeline, batch.batch_id)
+    pipeline.base_url = "http://127.0.0.1:1/v1"
+    assert not any(one.alert for one in wind_down.run(pipeline.env, {}))  # it may come back
+    pipeline.clock_offset += timedelta(hours=49)
+    assert "given up" in wind_down.run(pipeline.env, {})[-1].what
+    assert provider_batches(pipeline)[0][0] == "ABANDONED"
+
+
+def test_a_winding_down_that_is_killed_in_mid_ingest_is_finished_by_the_next_one(pipeline: Pipeline) -> None:
+    batch_id, _ = half_done(pipeline)
+    cancel(pipeline, batch_id)
+    Worker(pipeline, "wind_down", batch_id, "in_mid_ingest").kill_at_point()
+    assert pipeline.sql("select count(*) from nightmill.result") == [(3,)]
+    wound_down(pipeline)
+    assert pipeline.sql("select count(*) from nightmill.result") == [(10,)]
+    assert pipeline.sql("select count(*) from nightmill.attempt where class is null") == [(10,)]
+    paid_once(pipeline, 10)
 
 
 def test_several_windings_down_at_a_time_count_everything_once(pipeline: Pipeline) -> None:

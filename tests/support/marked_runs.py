@@ -40,7 +40,9 @@ def main(dags_folder: Path) -> None:
     with create_session() as session:
         DagBundlesManager().sync_bundles_to_db(session=session)
     sync_bag_to_db(bag, "dags-folder", None)
-    dags = {name: DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)) for name, dag in bag.dags.items()}
+    dags = {
+        name: DagSerialization.deserialize_dag(DagSerialization.serialize_dag(dag)) for name, dag in bag.dags.items()
+    }
     ours, foreign = dags["nightmill_test"], dags["somebody_elses"]
     with create_session() as session:
         mark_failed(ours, run_of(ours, 1, session), session)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from nightmill.domain.errors import NightmillError
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.stages.run_shard import Finished, collect
+from nightmill.stages.run_shard import Finished, collect, wind_down
 from nightmill.storage import items
 from support.pipeline import Pipeline
 
@@ -36,6 +36,10 @@ def main() -> None:
 def work(pipeline: Pipeline, action: str, argument: Any) -> None:
     if action == "freeze":
         pipeline.freeze(argument)
+    elif action == "wind_down":
+        for _ in range(200):
+            wind_down.run(pipeline.env, {})
+            time.sleep(0.05)
     else:
         for _ in range(200):
             if isinstance(pipeline.wake(argument), Finished):

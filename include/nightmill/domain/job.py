@@ -235,4 +235,6 @@ class Checks(Config):
     expectations: tuple[Expectation, ...] = ()
 
 
+# nightmill's own DAGs, which are named nightmill_<name> like those of jobs.
+OPERATIONS = frozenset({"cancel", "capacity_guard", "maintenance", "replay", "rollback"})
 JOB_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")

@@ -19,7 +19,7 @@ OURS = "nightmill_"
 REASON = "its run was marked as failed"
 
 
-@hookimpl
+@hookimpl  # type: ignore[untyped-decorator]
 def on_dag_run_failed(dag_run: Any, msg: str) -> None:
     """Request the cancel. It calls no provider, so the click does not wait for one; maintenance does the rest."""
     if msg != BY_A_PERSON or not dag_run.dag_id.startswith(OURS):

@@ -12,7 +12,7 @@ from nightmill.domain.maintenance import Sweep
 from nightmill.orchestration.failing import as_airflow_failure
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
-TAGS = {"nightmill", "operations"}
+TAGS = ["nightmill", "operations"]
 EVERY = "*/15 * * * *"
 SWEEP_LIMIT = timedelta(minutes=30)
 DEFAULTS = {"owner": "nightmill", "retries": 2, "retry_delay": timedelta(seconds=10)}

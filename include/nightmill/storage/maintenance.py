@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.domain.maintenance import Action
+from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
@@ -102,6 +102,28 @@ def known_tokens(conn: Connection, tokens: Sequence[str]) -> dict[str, KnownToke
     with conn.cursor(row_factory=class_row(KnownToken)) as cursor:
         rows = cursor.execute(sql.text("provider_batches_by_token"), {"tokens": list(tokens)}).fetchall()
     return {one.token: one for one in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """When the sweep that ran least lately did, when the first batch was made, and the alerts of the last day."""
+
+    oldest_sweep: datetime | None
+    oldest_batch: datetime | None
+    alerts: int
+
+
+def standing(conn: Connection) -> Standing:
+    """Whether maintenance runs at all."""
+    with conn.cursor(row_factory=class_row(Standing)) as cursor:
+        row = cursor.execute(sql.text("maintenance_standing")).fetchone()
+    assert row is not None
+    return row
+
+
+def note_sweep(conn: Connection, sweep: Sweep) -> None:
+    """Note that a sweep came to its end."""
+    conn.execute(sql.text("maintenance_note_sweep"), {"sweep": str(sweep)})
 
 
 def record(conn: Connection, actions: Iterable[Action]) -> None:

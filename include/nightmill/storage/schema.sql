@@ -522,6 +522,15 @@ ALTER TABLE nightmill.maintenance_action ALTER COLUMN action_id ADD GENERATED AL
     CACHE 1
 );
 
+CREATE TABLE nightmill.maintenance_sweep (
+    sweep text NOT NULL,
+    ran_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.maintenance_sweep OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.maintenance_sweep IS 'When each sweep of maintenance last came to its end';
+
 CREATE TABLE nightmill.migration (
     number integer NOT NULL,
     name text NOT NULL,
@@ -806,6 +815,9 @@ ALTER TABLE ONLY nightmill.gate_verdict
 ALTER TABLE ONLY nightmill.maintenance_action
     ADD CONSTRAINT maintenance_action_pkey PRIMARY KEY (action_id);
 
+ALTER TABLE ONLY nightmill.maintenance_sweep
+    ADD CONSTRAINT maintenance_sweep_pkey PRIMARY KEY (sweep);
+
 ALTER TABLE ONLY nightmill.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
 
@@ -1009,6 +1021,9 @@ GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.maintenance_action TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.maintenance_action TO nightmill_console;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.maintenance_sweep TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.maintenance_sweep TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
 

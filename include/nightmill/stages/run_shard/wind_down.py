@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked, NightmillError, StaleWriter, Transient
+from nightmill.domain.errors import Blocked, ConfigError, NightmillError, StaleWriter, Transient
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
@@ -19,6 +19,8 @@ from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, contracts, provider_batches, settlement, shards
+from nightmill.storage.fence import Holder
+from nightmill.storage.ledger import Connection
 from nightmill.storage.provider_batches import ProviderBatch
 
 
@@ -53,11 +55,16 @@ def _shard(env: Environment, jobs: Mapping[str, JobDefinition], shard_id: int, d
         pinned = contracts.load(conn, batch.contract_id)
         settlement.prepare(conn)
         conn.commit()
+        try:
+            account = env.account(pinned).fingerprint
+            provider = stack.enter_context(env.provider(pinned))
+        except ConfigError as fault:  # its connection is gone
+            return [action for one in live for action in _out_of_reach(env, conn, holder, one, fault)]
         context = ShardContext(
             env=env,
             conn=conn,
-            provider=stack.enter_context(env.provider(pinned)),
-            account=env.account(pinned).fingerprint,
+            provider=provider,
+            account=account,
             batch=batch,
             shard=shard,
             holder=holder,
@@ -75,29 +82,34 @@ def _intention(one: ProviderBatch) -> str:
 
 
 def _provider_batch(context: ShardContext, one: ProviderBatch) -> list[Action]:
-    alert = False
+    blocked = False
     try:
         advance.provider_batch(context, one)
     except Blocked as fault:
         context.conn.rollback()
-        alert = True
+        blocked = True
         context.note(f"provider batch {one.provider_batch_id}: {fault.cause}")
-        _give_up_when_overdue(context, one)
     said, context.seen = context.seen, []
-    return [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert) for line in said]
+    done = [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert=blocked) for line in said]
+    return done + _given_up(context.env, context.conn, context.holder, one)
 
 
-def _give_up_when_overdue(context: ShardContext, one: ProviderBatch) -> None:
-    """Nothing waits for ever: what the provider still has not ended by then holds no tokens and no items any more."""
-    sent_at = one.submitted_at or one.uploaded_at or one.intent_at
-    if context.env.now() <= sent_at + advance.LATE:
-        return
-    provider_batches.move(
-        context.conn,
-        context.holder,
-        one,
-        ProviderBatchState.ABANDONED,
-        f"cancelled, and not ended {advance.LATE} later",
-    )
-    context.conn.commit()
-    context.note(f"provider batch {one.provider_batch_id}: given up, look at {one.provider_id or 'it'} at the provider")
+def _out_of_reach(
+    env: Environment, conn: Connection, holder: Holder, one: ProviderBatch, fault: ConfigError
+) -> list[Action]:
+    told = f"provider batch {one.provider_batch_id}: {fault.cause}"
+    return [Action(Sweep.CANCELLED, told, one.batch_id, alert=True), *_given_up(env, conn, holder, one)]
+
+
+def _given_up(env: Environment, conn: Connection, holder: Holder, one: ProviderBatch) -> list[Action]:
+    """Nothing waits for ever: what could not be ended and collected by then holds no tokens and no items any more."""
+    now = next(again for again in provider_batches.of_shard(conn, one.shard_id) if again.token == one.token)
+    since = now.ended_at or now.submitted_at or now.uploaded_at or now.intent_at
+    if not now.live or env.now() <= since + advance.LATE:
+        conn.commit()
+        return []
+    reason = f"cancelled, and still {now.state} after {advance.LATE}"
+    provider_batches.move(conn, holder, now, ProviderBatchState.ABANDONED, reason)
+    conn.commit()
+    told = f"provider batch {now.provider_batch_id}: given up, look at {now.provider_id or 'it'} at the provider"
+    return [Action(Sweep.CANCELLED, told, now.batch_id, alert=True)]

@@ -49,5 +49,12 @@ create table nightmill.maintenance_action (
     done_at timestamptz not null default clock_timestamp()
 );
 comment on table nightmill.maintenance_action is 'What maintenance did; alert = a person should look';
+create table nightmill.maintenance_sweep (
+    sweep text primary key,
+    ran_at timestamptz not null default clock_timestamp()
+);
+comment on table nightmill.maintenance_sweep is 'When each sweep of maintenance last came to its end';
+grant select, insert, update on nightmill.maintenance_sweep to nightmill_writer;
+grant select on nightmill.maintenance_sweep to nightmill_console;
 grant select, insert on nightmill.maintenance_action to nightmill_writer;
 grant select on nightmill.maintenance_action to nightmill_console;
