@@ -1,7 +1,11 @@
-"""Operations in the Airflow UI, a DAG each."""
+"""The operations DAGs: replay, cancelling and maintenance."""
 
 from pathlib import Path
 
+from nightmill.orchestration.operations import cancel_dag, maintenance_dag
 from nightmill.orchestration.replay_dag import replay_dag
 
-nightmill_replay = replay_dag(Path(__file__).parent / "jobs")
+JOBS = Path(__file__).parent / "jobs"
+
+for dag in (replay_dag(JOBS), cancel_dag(), maintenance_dag(JOBS)):
+    globals()[dag.dag_id] = dag

@@ -76,6 +76,7 @@ def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_addre
         "ledger: migrations": "ok",
         "ledger: login": "ok",
         "ledger: clock": "ok",
+        "maintenance": "ok",
         "object store": "ok",
         "notes: job folder": "ok",
         "notes: source": "ok",
@@ -99,7 +100,21 @@ def test_for_people_each_line_is_marked_and_the_last_one_counts(surgery: Surgery
     lines = surgery.capsys.readouterr().out.splitlines()
     assert lines[0] == "ok       ledger: nightmill_db answers"
     assert any(line.startswith("FAILED   notes: provider: ") for line in lines)
-    assert lines[-1] == "10 ok, 1 failed, 1 not checked"
+    assert lines[-1] == "11 ok, 1 failed, 1 not checked"
+
+
+def test_maintenance_that_does_not_run_and_its_alerts_are_warnings(surgery: Surgery) -> None:
+    assert surgery.run()[1]["maintenance"]["seen"] == "nothing to do so far"
+    sql = surgery.pipeline.sql
+    sql("insert into nightmill.maintenance_sweep (sweep) values ('stuck')")
+    sql("insert into nightmill.maintenance_action (sweep, what, alert) values ('stuck', 'x', true)")
+    code, findings = surgery.run()
+    assert (code, findings["maintenance"]["status"]) == (0, "warning")
+    assert findings["maintenance"]["seen"] == "1 alert within a day"
+    sql("update nightmill.maintenance_sweep set ran_at = now() - interval '2 hours'")
+    found = surgery.run()[1]["maintenance"]
+    assert found["seen"].startswith("no sweep came to its end since")
+    assert "Unpause nightmill_maintenance" in found["remedy"]
 
 
 def test_a_ledger_that_does_not_answer_stops_no_other_check(surgery: Surgery) -> None:

@@ -16,7 +16,7 @@ from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"
 BUILT_IN = {"nightmill_license_audit", "nightmill_readme_vectors", "nightmill_requirement_lines"}
-OPERATIONS = {"nightmill_replay"}
+OPERATIONS = {"nightmill_cancel", "nightmill_maintenance", "nightmill_replay"}
 CHAIN = (
     "freeze_snapshot", "plan_shards", "preflight", "run_shard", "reconcile", "check_staging", "compare", "approve",
     "publish", "report",
@@ -157,6 +157,7 @@ def test_two_parses_in_two_processes_serialise_equal() -> None:
     )
     first, second = (run_python(code, {"PYTHONHASHSEED": seed}) for seed in ("1", "2"))
     assert first["nightmill_license_audit"]
+    assert first["nightmill_maintenance"]
     assert first == second
 
 

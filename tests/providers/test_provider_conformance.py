@@ -176,6 +176,15 @@ def test_a_search_reads_past_the_first_page(provider, tmp_path):
     assert found.complete
 
 
+def test_a_listing_tells_every_batch_that_carries_a_token(provider, tmp_path):
+    since = datetime.now(UTC)
+    file_id = provider.upload(write_input(provider, tmp_path / "in.jsonl", {"r-1": "one"}))
+    made = {token: provider.submit(file_id, token).provider_id for token in ("token-a", "token-b")}
+    listed = provider.list_submitted(since)
+    assert listed.complete
+    assert {one.token: one.provider_id for one in listed.found} == made
+
+
 def test_a_running_batch_can_be_cancelled_and_an_ended_one_too(provider, simulator, tmp_path):
     set_faults(simulator, hold=True)
     file_id = provider.upload(write_input(provider, tmp_path / "in.jsonl", {"r-1": "one"}))

@@ -98,7 +98,8 @@ def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_fligh
     filled.intent(holder, range(10))
     filled.sql("analyze")
     with filled.writer() as conn:
-        nodes = plan(conn, sql.text("batches_in_flight"), {"batch_id": batch.batch_id, "job": filled.job.name})
+        scope = {"batch_id": batch.batch_id, "job": filled.job.name, "cancelled_wait_s": 60}
+        nodes = plan(conn, sql.text("batches_in_flight"), scope)
         assert touched(nodes, "item") == set()
         ordinals = provider_batches.multirange(range(items))
         assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()

@@ -101,7 +101,7 @@ def wake_until(pipeline: Pipeline, shard: int, state: str, seconds: float = 20) 
 
 
 class Worker:
-    """A process of its own that runs one stage and stops at a point; kill it there with SIGKILL."""
+    """A process of its own that runs one stage and stops at a point: kill it there, or pause and resume it."""
 
     def __init__(self, pipeline: Pipeline, action: str, argument: Any, point: str) -> None:
         settings = {
@@ -118,6 +118,7 @@ class Worker:
             [sys.executable, "-m", "support.worker", json.dumps(settings)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'include'}:{ROOT / 'tests'}"},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -128,5 +129,23 @@ class Worker:
         line = self._process.stdout.readline()
         self._process.send_signal(signal.SIGKILL)
         code = self._process.wait(20)
-        self._process.stdout.close()
+        self._close()
         assert line.strip() == "reached", f"the worker ended with {code} before its point"
+
+    def pause_at_point(self) -> None:
+        """Wait until the worker says that it is there, then stop it as a frozen machine would."""
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline().strip() == "reached"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> str:
+        """Let a paused worker go on to its end; what it said."""
+        self._process.send_signal(signal.SIGCONT)
+        said, _ = self._process.communicate("\n" * 100, timeout=30)
+        self._close()
+        return said
+
+    def _close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()

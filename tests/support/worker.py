@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from nightmill.domain.errors import NightmillError
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.stages.run_shard import collect
+from nightmill.stages.run_shard import Finished, collect, wind_down
 from nightmill.storage import items
 from support.pipeline import Pipeline
 
@@ -26,11 +27,23 @@ def main() -> None:
         base_url=settings["base_url"],
     )
     POINTS[settings["point"]]()
-    if settings["action"] == "freeze":
-        pipeline.freeze(settings["argument"])
+    try:
+        work(pipeline, settings["action"], settings["argument"])
+    except NightmillError as fault:
+        sys.stdout.write(f"{type(fault).__name__}: {fault}\n")
+
+
+def work(pipeline: Pipeline, action: str, argument: Any) -> None:
+    if action == "freeze":
+        pipeline.freeze(argument)
+    elif action == "wind_down":
+        for _ in range(200):
+            wind_down.run(pipeline.env, {})
+            time.sleep(0.05)
     else:
         for _ in range(200):
-            pipeline.wake(settings["argument"])
+            if isinstance(pipeline.wake(argument), Finished):
+                return
             time.sleep(0.05)
 
 
@@ -40,6 +53,13 @@ def reached(*_: Any, **__: Any) -> NoReturn:
     sys.stdout.flush()
     time.sleep(600)
     raise SystemExit("nobody killed this worker")
+
+
+def wait_here() -> None:
+    """Say so and go on when told to: for a worker that is paused, not killed."""
+    sys.stdout.write("reached\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
 
 
 def between_intent_and_upload() -> None:
@@ -72,6 +92,28 @@ def in_mid_ingest() -> None:
     collect._settle = settle  # type: ignore[assignment]
 
 
+def before_a_chunk() -> None:
+    """The results are downloaded and checked, and about to be written."""
+    real = collect._settle
+
+    def settle(*arguments: Any) -> Any:
+        wait_here()
+        return real(*arguments)
+
+    collect._settle = settle
+
+
+def right_before_create() -> None:
+    """The fence was rechecked; the create call is about to leave."""
+    real = OpenAIBatch.submit
+
+    def submit(*arguments: Any) -> Any:
+        wait_here()
+        return real(*arguments)
+
+    OpenAIBatch.submit = submit  # type: ignore[method-assign]
+
+
 def in_mid_copy() -> None:
     """After some rows of the manifest went to the server."""
     real = items.copy_in
@@ -95,6 +137,8 @@ POINTS: dict[str, Callable[[], None]] = {
         between_upload_and_create,
         between_create_and_record,
         in_mid_ingest,
+        before_a_chunk,
+        right_before_create,
         in_mid_copy,
     )
 }

@@ -13,6 +13,7 @@ from typing import Any
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.failures import FailureClass
+from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
 
 DEFAULT_JOBS = Path("dags/jobs")
@@ -99,6 +100,20 @@ def replay(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
+def cancel(arguments: argparse.Namespace) -> int:
+    """Cancel one batch."""
+    from nightmill.cli import maintain as command
+
+    return command.cancel(arguments)
+
+
+def maintain(arguments: argparse.Namespace) -> int:
+    """The sweeps of nightmill_maintenance, once."""
+    from nightmill.cli import maintain as command
+
+    return command.run(arguments)
+
+
 def _say(arguments: argparse.Namespace, value: Any, text: str) -> None:
     print(json.dumps(value) if arguments.json else text)
 
@@ -135,6 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
     _operations(commands, common, jobs)
+    _add_maintenance(commands, common, jobs)
     commands.add_parser("simulator", help="run the local provider (see its own --help)")
     return parser
 
@@ -155,6 +171,17 @@ def _operations(commands: Any, common: argparse.ArgumentParser, jobs: argparse.A
     one.add_argument("--dry-run", action="store_true", help="say what would be sent again; trigger nothing")
     one.add_argument("--note", help="why; kept with the batch")
     one.set_defaults(run=replay)
+
+
+def _add_maintenance(commands: Any, common: argparse.ArgumentParser, jobs: argparse.ArgumentParser) -> None:
+    one = commands.add_parser("cancel", parents=[common], help="cancel a batch; what it had sent is kept for reuse")
+    one.add_argument("--batch", type=int, required=True, help="its number, as `status` shows it")
+    one.add_argument("--reason", help="kept with the batch")
+    one.set_defaults(run=cancel)
+    one = commands.add_parser("maintain", parents=[common, jobs], help="what nightmill_maintenance does, once")
+    one.add_argument("--dry-run", action="store_true", help="say what would be done")
+    one.add_argument("--sweep", choices=list(Sweep), help="this one only")
+    one.set_defaults(run=maintain)
 
 
 def _estimate_arguments(parser: argparse.ArgumentParser) -> None:

@@ -61,6 +61,8 @@ def examine(built_in: Path, variables: Mapping[str, str]) -> Iterator[Finding]:
             yield from findings
             if any(one.status is Status.FAILED and one.check in doctor.DECISIVE for one in findings):
                 ledger = None  # what jobs need from it could only fail as well
+        if ledger is not None:
+            yield doctor.examine_maintenance(ledger, utc_now)
         yield doctor.examine_store(lambda: payload_store(connections.lookup, variables))
         found = job_folders.find(job_folders.roots(built_in))
         yield from doctor.examine_jobs(connections, found, ledger, utc_now)

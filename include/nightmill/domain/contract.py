@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from nightmill.domain.columns import Column, typed_columns
 from nightmill.domain.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.domain.job import JOB_NAME, Checks, Job
+from nightmill.domain.job import JOB_NAME, OPERATIONS, Checks, Job
 from nightmill.domain.keys import ContractVersions, short_hash
 from nightmill.domain.output_module import load_output
 from nightmill.domain.prompt import Prompt
@@ -100,6 +100,8 @@ class JobDefinition:
     def mistakes(self) -> list[Mistake]:
         """Everything that is wrong with the folder. A part that cannot be read hides only what depends on it."""
         found = [] if JOB_NAME.match(self.name) else [Mistake("job folder", None, repr(self.name), *_NO_NAME)]
+        if self.name in OPERATIONS:
+            found.append(Mistake("job folder", None, repr(self.name), *_TAKEN_NAME))
         readable = {part for part in ("job", "prompt", "columns", "checks") if self._reads(part, found)}
         for part, file in (("job", "job.yaml"), ("checks", "checks.yaml")):
             if part in readable and file in self.files:
@@ -129,6 +131,7 @@ class JobDefinition:
         return True
 
 
+_TAKEN_NAME = ("has the name of one of nightmill's operations DAGs", "Give the folder another name.")
 _NO_NAME = (
     "has a name that cannot be part of a DAG id and a table name",
     "Use lower-case letters, digits and _, starting with a letter, at most 48 characters.",

@@ -173,6 +173,27 @@ class Gold(Config):
     fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
 
 
+class Maintenance(Config):
+    """What nightmill_maintenance does with this job's batches. A batch that the view shows is never touched."""
+
+    abandoned_after_s: float = Field(
+        default=7 * 86400,
+        ge=3600,
+        description="An open run of which nothing was seen for so long is cancelled (seconds).",
+    )
+    keep_published: int = Field(
+        default=3, ge=1, description="The newest published batches are kept whole, the one that is shown included."
+    )
+    evidence_days: float = Field(
+        default=30, ge=1, description="Raw result files of ended batches are deleted after this (days)."
+    )
+    batch_days: float = Field(
+        default=90,
+        ge=1,
+        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days).",
+    )
+
+
 class Publish(Config):
     """Which view shows the results, in schema `results`."""
 
@@ -196,6 +217,7 @@ class Job(Config):
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(default=None, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.')
 
@@ -221,4 +243,6 @@ class Checks(Config):
     expectations: tuple[Expectation, ...] = ()
 
 
+# nightmill's own DAGs, which are named nightmill_<name> like those of jobs.
+OPERATIONS = frozenset({"cancel", "capacity_guard", "maintenance", "replay", "rollback"})
 JOB_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")

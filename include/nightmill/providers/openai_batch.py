@@ -81,15 +81,12 @@ class OpenAIBatch:
         raise fault  # out here without the SDK's exception, whose text holds the provider's whole answer
 
     def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
-        walk = ListingWalk(since)
-        found = []
-        while not walk.done:
-            for entry in walk.take(self._page(walk.after)):
-                metadata = entry.get("metadata")
-                carried = metadata.get(TOKEN_KEY) if isinstance(metadata, Mapping) else None
-                if entry.get("input_file_id") == input_file_id or carried == token:
-                    found.append(self._snapshot(entry, "looking for a submitted batch"))
-        return SearchResult(tuple(found), walk.complete)
+        return self._search(
+            since, lambda entry, carried: entry.get("input_file_id") == input_file_id or carried == token
+        )
+
+    def list_submitted(self, since: datetime) -> SearchResult:
+        return self._search(since, lambda _, carried: isinstance(carried, str))
 
     def poll(self, provider_id: str) -> BatchSnapshot:
         """A 404 raises ProviderUnavailable: replicas lag behind, so the caller decides when a batch counts as lost."""
@@ -137,6 +134,18 @@ class OpenAIBatch:
     def close(self) -> None:
         self._client.close()
         self._once.close()
+
+    def _search(self, since: datetime, wanted: Callable[[Mapping[str, Any], Any], bool]) -> SearchResult:
+        """Walk the listing back to `since`; `wanted` gets an entry and the token in its metadata."""
+        walk = ListingWalk(since)
+        found = []
+        while not walk.done:
+            for entry in walk.take(self._page(walk.after)):
+                metadata = entry.get("metadata")
+                carried = metadata.get(TOKEN_KEY) if isinstance(metadata, Mapping) else None
+                if wanted(entry, carried):
+                    found.append(self._snapshot(entry, "looking for submitted batches"))
+        return SearchResult(tuple(found), walk.complete)
 
     def _page(self, after: str | None) -> dict[str, Any]:
         def send() -> bytes:

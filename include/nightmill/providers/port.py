@@ -172,6 +172,10 @@ class BatchProvider(Protocol):
     def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
         """Look for batches made from this file or carrying this token, paging back to `since` (UTC)."""
 
+    def list_submitted(self, since: datetime) -> SearchResult:
+        """Every batch with a token of nightmill's in its metadata that was made after `since` (UTC), whoever made
+        it."""
+
     def poll(self, provider_id: str) -> BatchSnapshot:
         """The batch as it stands now."""
 

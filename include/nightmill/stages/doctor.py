@@ -7,7 +7,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -19,9 +19,10 @@ from nightmill.domain.filters import chosen
 from nightmill.domain.job import Provider
 from nightmill.domain.nearest import hint
 from nightmill.domain.pricing import price_on
+from nightmill.domain.wording import counted
 from nightmill.environment import Connections
 from nightmill.providers.registry import list_models
-from nightmill.storage import batches, dead_letters, job_folders, prices, standing, views
+from nightmill.storage import batches, dead_letters, job_folders, maintenance, prices, standing, views
 from nightmill.storage.job_folders import Found
 from nightmill.storage.ledger import Connection, connect
 from nightmill.storage.payloads import PayloadStore
@@ -30,6 +31,7 @@ from nightmill.validators.definition import check_definition
 
 OLDEST_POSTGRES = 16
 CLOCK_LIMIT_S = 5.0
+SWEEP_LIMIT = timedelta(hours=1)  # nightmill_maintenance runs every 15 minutes
 PATIENCE_S = 10.0
 DECISIVE = frozenset({"ledger: migrations", "ledger: login"})  # without these nothing else can be read there
 _LOOK = "Look at the message of this kind of error; if it stays unclear, report it with the version of nightmill."
@@ -84,6 +86,25 @@ def examine_ledger(conn: Connection, now: Callable[[], datetime]) -> Iterator[Fi
     yield attempt("ledger: migrations", lambda: _migrations(conn))
     yield attempt("ledger: login", lambda: _login(conn))
     yield attempt("ledger: clock", lambda: _clock(conn, now))
+
+
+def examine_maintenance(conn: Connection, now: Callable[[], datetime]) -> Finding:
+    """Whether the sweeps run, and whether they found something for a person."""
+
+    def look() -> str | Doubt:
+        seen = maintenance.standing(conn)
+        since = seen.oldest_sweep or seen.oldest_batch
+        if since is not None and now() - since > SWEEP_LIMIT:
+            return Doubt(
+                f"no sweep came to its end since {since:%Y-%m-%d %H:%M} UTC",
+                "Unpause nightmill_maintenance: without it nothing of a cancelled run is stopped at the provider.",
+            )
+        if seen.alerts:
+            remedy = "Read them: select * from nightmill.maintenance_action where alert order by action_id desc."
+            return Doubt(f"{counted(seen.alerts, 'alert')} within a day", remedy)
+        return "runs, no alerts" if seen.oldest_sweep else "nothing to do so far"
+
+    return attempt("maintenance", look)
 
 
 def open_ledger(dsn: str) -> Connection:

@@ -84,7 +84,7 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
 
 
 def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> Batch:
-    writer = payloads.SegmentWriter(env.payloads, f"{pinned.name}/batch-{batch.batch_id}")
+    writer = payloads.SegmentWriter(env.payloads, payloads.batch_folder(pinned.name, batch.batch_id))
     manifest = Manifest(pinned, writer.add)
     bound = _bound(pinned, batch)
     table = partitions.create(conn, "item", batch.batch_id)

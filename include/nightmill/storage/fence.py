@@ -47,8 +47,8 @@ def _verify(conn: Connection, holder: Holder) -> None:
         )
 
 
-def quarantine(conn: Connection, holder: Holder, what: str, rows: int | None = None) -> None:
-    """Note a refused write. Runs in a transaction of its own, after the refused one was rolled back."""
+def quarantine(conn: Connection, holder: Holder, what: str, rows: int | None = None, why: str | None = None) -> None:
+    """Note a refused write and why. Runs in a transaction of its own, after the refused one was rolled back."""
     conn.execute(
         sql.text("quarantine_add"),
         {
@@ -58,5 +58,6 @@ def quarantine(conn: Connection, holder: Holder, what: str, rows: int | None = N
             "generation": holder.generation,
             "lease": holder.lease,
             "rows": rows,
+            "why": why,
         },
     )

@@ -74,6 +74,16 @@ class PayloadStore:
         with _reaching_the_store("cleared"):
             (self._root / path).unlink(missing_ok=True)
 
+    def delete_folder(self, path: str) -> bool:
+        """Delete every object below a folder; False when there is none. Raises Transient where the store cannot be
+        reached."""
+        target = self._root / path
+        with _reaching_the_store("cleared"):
+            if not target.exists():
+                return False
+            target.fs.rm(target.path, recursive=True)
+            return True
+
 
 @contextmanager
 def _reaching_the_store(verb: str) -> Iterator[None]:
@@ -90,9 +100,14 @@ def _reaching_the_store(verb: str) -> Iterator[None]:
         ) from fault
 
 
+def batch_folder(job: str, batch_id: int) -> str:
+    """The folder of everything that is kept for a batch, below the store's root."""
+    return f"{job}/batch-{batch_id}"
+
+
 def evidence_path(job: str, batch_id: int, token: str, kind: str) -> str:
     """Where a provider batch's raw `output` or `error` file is kept, below the store's root."""
-    return f"{job}/batch-{batch_id}/evidence/{token}-{kind}.jsonl.zst"
+    return f"{batch_folder(job, batch_id)}/evidence/{token}-{kind}.jsonl.zst"
 
 
 class SegmentWriter:

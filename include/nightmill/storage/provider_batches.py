@@ -20,6 +20,9 @@ from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_E
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
 
+CANCELLED_WAIT_S = 2 * 3600.0  # a new run waits this long for the work that a cancelled one has at the provider
+COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has ended there
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
@@ -95,8 +98,9 @@ def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
 
 
 def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
-    """Those of the ordinals whose key a live provider batch of another open batch of the job carries."""
-    others = conn.execute(sql.text("batches_in_flight"), {"batch_id": batch_id, "job": job}).fetchall()
+    """Those of the ordinals whose key a live provider batch of another batch of the job carries, open or cancelled."""
+    scope = {"batch_id": batch_id, "job": job, "cancelled_wait_s": CANCELLED_WAIT_S}
+    others = conn.execute(sql.text("batches_in_flight"), scope).fetchall()
     found: set[int] = set()
     for other, carried in others:  # one query each: with constants it reads two partitions, nearly always none
         values = {"batch_id": batch_id, "ordinals": ordinals, "other": other, "carried": carried}
@@ -110,8 +114,9 @@ def lock_sending(conn: Connection, job: str, account: str, model: str) -> None:
 
 
 def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
-    """Prompt tokens of all live provider batches of a model on an account."""
-    row = conn.execute(sql.text("enqueued_tokens"), {"account": account, "model": model}).fetchone()
+    """Prompt tokens of all live provider batches of a model on an account, those of cancelled batches included."""
+    values = {"account": account, "model": model, "window_s": COMPLETION_WINDOW_S}
+    row = conn.execute(sql.text("enqueued_tokens"), values).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -207,3 +212,9 @@ def any_of_batch(conn: Connection, batch_id: int) -> bool:
     """Whether anything was ever about to be sent for a batch."""
     row = conn.execute(sql.text("provider_batch_exists"), {"batch_id": batch_id}).fetchone()
     return bool(row and row[0])
+
+
+def live_of_batch(conn: Connection, batch_id: int) -> int:
+    """How many provider batches of a batch may still bring results."""
+    row = conn.execute(sql.text("provider_batches_live"), {"batch_id": batch_id}).fetchone()
+    return int(row[0]) if row else 0

@@ -182,11 +182,19 @@ declare
     highest bigint;
     state_now text;
     planned bigint;
+    collects_only boolean := false;
 begin
+    if tg_table_name = 'attempt' then
+        select bool_and(one.state is not distinct from 'ENDED') into collects_only
+        from (select distinct provider_batch_id from written) as carried
+        left join nightmill.provider_batch as one using (provider_batch_id);
+    end if;
     for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
         perform nightmill.fence_shared(touched);
         select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
-        if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED') then
+        if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED')
+            and not (state_now = 'CANCELLED' and tg_table_name = 'attempt' and collects_only)
+        then
             raise exception 'batch % is %: nothing can be settled in it', touched, coalesce(state_now, 'unknown')
                 using errcode = 'NM004';
         end if;
@@ -348,6 +356,7 @@ CREATE TABLE nightmill.batch (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     frozen_at timestamp with time zone,
     ended_at timestamp with time zone,
+    retired_at timestamp with time zone,
     CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
     CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
     CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
@@ -355,6 +364,8 @@ CREATE TABLE nightmill.batch (
 );
 
 ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
 
 ALTER TABLE nightmill.batch ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.batch_batch_id_seq
@@ -494,6 +505,37 @@ CREATE VIEW nightmill.item_bucket AS
 
 ALTER VIEW nightmill.item_bucket OWNER TO nightmill_owner;
 
+CREATE TABLE nightmill.maintenance_action (
+    action_id bigint NOT NULL,
+    sweep text NOT NULL,
+    batch_id bigint,
+    what text NOT NULL,
+    alert boolean NOT NULL,
+    done_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.maintenance_action OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.maintenance_action IS 'What maintenance did; alert = a person should look';
+
+ALTER TABLE nightmill.maintenance_action ALTER COLUMN action_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.maintenance_action_action_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE nightmill.maintenance_sweep (
+    sweep text NOT NULL,
+    ran_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.maintenance_sweep OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.maintenance_sweep IS 'When each sweep of maintenance last came to its end';
+
 CREATE TABLE nightmill.migration (
     number integer NOT NULL,
     name text NOT NULL,
@@ -558,6 +600,7 @@ CREATE TABLE nightmill.provider_batch (
     submitted_at timestamp with time zone,
     ended_at timestamp with time zone,
     collected_at timestamp with time zone,
+    evidence_deleted_at timestamp with time zone,
     CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
     CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
     CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
@@ -620,7 +663,8 @@ CREATE TABLE nightmill.quarantine (
     held_generation integer,
     held_lease integer,
     rows bigint,
-    refused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    refused_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    why text
 );
 
 ALTER TABLE nightmill.quarantine OWNER TO nightmill_owner;
@@ -769,6 +813,12 @@ ALTER TABLE ONLY nightmill.dead_letter
 
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_pkey PRIMARY KEY (verdict_id);
+
+ALTER TABLE ONLY nightmill.maintenance_action
+    ADD CONSTRAINT maintenance_action_pkey PRIMARY KEY (action_id);
+
+ALTER TABLE ONLY nightmill.maintenance_sweep
+    ADD CONSTRAINT maintenance_sweep_pkey PRIMARY KEY (sweep);
 
 ALTER TABLE ONLY nightmill.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
@@ -972,6 +1022,12 @@ GRANT SELECT(result_id) ON TABLE nightmill.outcome TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.item_bucket TO nightmill_console;
+
+GRANT SELECT,INSERT ON TABLE nightmill.maintenance_action TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.maintenance_action TO nightmill_console;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.maintenance_sweep TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.maintenance_sweep TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
 

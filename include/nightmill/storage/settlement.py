@@ -54,6 +54,7 @@ class Settling:
     validators_hash: str
     max_attempts: int
     reprocess: bool
+    reuse_only: bool = False  # of a cancelled batch: answers are kept for later runs, nothing is settled
 
     @classmethod
     def of(cls, pinned: JobDefinition, contract_id: int, params: Mapping[str, Any], max_attempts: int = 1) -> Settling:
@@ -141,8 +142,11 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
     }
     with refusals():
         conn.execute(sql.text("attempts_record"), values)
-        accepted = _settle_accepted(conn, settling, values, len(arrivals) - failed)
-        dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount if failed else 0
+        if settling.reuse_only:
+            accepted, dead = _keep(conn, values), 0
+        else:
+            accepted = _settle_accepted(conn, settling, values, len(arrivals) - failed)
+            dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount if failed else 0
         conn.execute("truncate pg_temp.arrived")
     return Settled(accepted, dead, len(arrivals) - accepted - dead)
 
@@ -159,6 +163,13 @@ def _settle_accepted(conn: Connection, settling: Settling, values: dict[str, Any
     conn.execute(sql.text("results_supersede"), values)
     conn.execute(sql.text("revisions_store"), values)
     return accepted + conn.execute(sql.text("accepted_link").format(**settling.parts), values).rowcount
+
+
+def _keep(conn: Connection, values: dict[str, Any]) -> int:
+    """Store the accepted answers whose key has none, or one that passed other rules; returns how many. A cancelled
+    `reprocess` replaces nothing."""
+    conn.execute(sql.text("results_supersede"), values | {"reprocess": False})
+    return conn.execute(sql.text("revisions_store"), values).rowcount
 
 
 def _scope(batch: ProviderBatch) -> dict[str, Any]:

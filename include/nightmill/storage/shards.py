@@ -86,6 +86,11 @@ def labels(conn: Connection, batch_id: int) -> Sequence[ShardLabel]:
         return cursor.execute(sql.text("shard_labels"), {"batch_id": batch_id}).fetchall()
 
 
+def to_wind_down(conn: Connection, batch_id: int | None) -> list[tuple[int, int]]:
+    """(shard, batch) of what cancelled batches, or one of them, still have at the provider."""
+    return conn.execute(sql.text("shards_to_wind_down"), {"batch_id": batch_id}).fetchall()
+
+
 def count_by_state(conn: Connection, batch_id: int) -> dict[str, int]:
     """Shards per state."""
     return dict(conn.execute(sql.text("shard_states"), {"batch_id": batch_id}).fetchall())

@@ -36,13 +36,18 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     """
     name = f"provider batch {one.provider_batch_id}"
     try:
-        if one.state is ProviderBatchState.INTENT and context.blocked():
+        if one.state is ProviderBatchState.INTENT and context.winding_down:
+            one = _abandon(context, one, "cancelled before it was sent")
+        elif one.state is ProviderBatchState.INTENT and context.blocked():
             context.note(f"{name} is not sent: the batch is BLOCKED")
             context.look_again_in(300)
         elif one.state is ProviderBatchState.INTENT:
             one = _create(context, _upload(context, one, file or render.again(context, one)))
         elif one.state is ProviderBatchState.UPLOADED:
             one = _adopt(context, one)
+        if one.state is ProviderBatchState.SUBMITTED and context.winding_down:
+            assert one.provider_id is not None
+            context.provider.cancel(one.provider_id)
         if one.state is ProviderBatchState.SUBMITTED:
             one = _poll(context, one)
         if one.state is ProviderBatchState.ENDED:
@@ -213,6 +218,8 @@ def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Seq
     """The provider's validation refused the file: nothing was executed. Capacity waits, named lines are cut out,
     anything else needs a person."""
     codes = {problem.code for problem in problems}
+    if context.winding_down:
+        return _abandon(context, one, "refused by the provider's validation")
     if any(classify_line_error(400, problem.code, "").kind is FailureClass.CAPACITY for problem in problems):
         _abandon(context, one, "enqueued-token limit reached at the provider")
         context.send_nothing = True

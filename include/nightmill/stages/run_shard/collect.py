@@ -31,19 +31,17 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
             total += _file(context, one, reader, _download(context, one, kind, file_id), failures)
     if one.output_file_id is not None and reader.missing():
         total += _second_look(context, one, reader, one.output_file_id, failures)
-    total += _lost(context, one, reader)
+    if not context.winding_down:  # what a stopped batch did not answer was not executed
+        total += _lost(context, one, reader)
     collected = provider_batches.move(
         context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
     )
     context.conn.commit()
-    context.note(
-        f"provider batch {one.provider_batch_id}: collected, {total.accepted} accepted, {total.dead_lettered} "
-        f"dead-lettered, {total.again} to be sent again{reader.oddities()}"
-    )
+    context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
     if total.again:
         context.look_again_in(context.live.provider.poll_interval_s)
     _drop_input_file(context, collected)
-    if failures[FailureClass.CAPACITY]:
+    if failures[FailureClass.CAPACITY] and not context.winding_down:
         raise Blocked(
             f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
             "account has no budget left.",
@@ -58,6 +56,12 @@ def _second_look(
     cut at the end of a line where nobody says how long the file is."""
     context.note(f"provider batch {one.provider_batch_id}: lines are missing, its output is fetched again")
     return _file(context, one, reader.again(), _download(context, one, "output", file_id), failures)
+
+
+def _told(context: ShardContext, total: Settled) -> str:
+    if context.winding_down:
+        return f"{total.accepted} answers kept for reuse, {total.again} lines without a new one"
+    return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered, {total.again} to be sent again"
 
 
 def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str) -> Path:
@@ -107,9 +111,9 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
             return _settle(context, one, [unfit])
         middle = len(chunk) // 2
         return _settle(context, one, chunk[:middle]) + _settle(context, one, chunk[middle:])
-    except StaleWriter:
+    except StaleWriter as fault:
         context.conn.rollback()
-        fence.quarantine(context.conn, context.holder, f"results of {one.provider_id}", len(chunk))
+        fence.quarantine(context.conn, context.holder, f"results of {one.provider_id}", len(chunk), fault.cause)
         context.conn.commit()
         raise
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -39,12 +39,14 @@ class ShardContext:
     directory: Path
     wake_times: list[datetime] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
+    winding_down: bool = False  # its batch was cancelled: stop and collect what was sent, settle and send nothing
     send_nothing: bool = False  # the provider has no room or gives no answer: no further file in this wake-up
 
     @property
     def settling(self) -> Settling:
         """How arrivals are settled; the retry cap is read live."""
-        return Settling.of(self.pinned, self.batch.contract_id, self.batch.params, self.live.retry.max_attempts)
+        settling = Settling.of(self.pinned, self.batch.contract_id, self.batch.params, self.live.retry.max_attempts)
+        return replace(settling, reuse_only=self.winding_down)
 
     @property
     def limits(self) -> Limits:

@@ -21,6 +21,8 @@ from nightmill.storage.shards import Shard
 
 log = logging.getLogger(__name__)
 
+LONGEST_WAIT = timedelta(hours=24)  # also where a provider asks for more
+
 
 @dataclass(frozen=True, slots=True)
 class Finished:
@@ -135,6 +137,7 @@ def _wait(context: ShardContext) -> Waiting:
     live = any(one.live for one in provider_batches.of_shard(context.conn, context.shard.shard_id))
     to = ShardState.RUNNING if live else ShardState.RETRY_WAIT
     until = min(context.wake_times, default=context.env.now() + timedelta(seconds=3600))
+    until = min(until, context.env.now() + LONGEST_WAIT)
     wait_s = (until - context.env.now()).total_seconds()
     shards.move(context.conn, context.shard, context.holder, to, _seen(context), wake_in_s=wait_s)
     context.conn.commit()

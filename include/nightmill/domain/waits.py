@@ -1,0 +1,151 @@
+"""Everything that waits, until when at the longest, and who hears of it. Nothing waits for ever.
+
+A test finds the waits in the code and holds them against this list; docs/operations.md shows it as a table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_SHARD = "stages/run_shard"
+_STUCK = "alert of nightmill_maintenance"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """`places` are `file:function` below include/nightmill, where it waits or says until when."""
+
+    what: str
+    until: str
+    alert: str
+    places: tuple[str, ...]
+
+
+WAITS = (
+    Wait(
+        "a shard, for anything",
+        "its own time, at most 24 h; a change at the provider wakes it sooner",
+        f"an hour after that time: {_STUCK}",
+        (
+            f"{_SHARD}/context.py:ShardContext.look_again_in",
+            f"{_SHARD}/wake.py:_wait",
+            "orchestration/sensor.py:ShardSensor._drive",
+            "orchestration/trigger.py:ShardTrigger.run",
+            "orchestration/poller.py:ShardPoller._run",
+            "orchestration/poller.py:ShardPoller._tick",
+        ),
+    ),
+    Wait(
+        "a file, to be uploaded (INTENT)",
+        "6 h",
+        _STUCK,
+        (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
+    ),
+    Wait(
+        "a create call without an answer (UPLOADED)",
+        "create timeout + quiet period, then it is sent anew; 6 h where the provider cannot be asked",
+        _STUCK,
+        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/advance.py:_adopt"),
+    ),
+    Wait(
+        "a provider batch, to end (SUBMITTED)",
+        "30 h (6 h while it is validated), then it is cancelled at the provider and the rest is sent again; 48 h where "
+        "that does not help",
+        f"{_STUCK}; after 48 h the batch is BLOCKED",
+        (
+            f"{_SHARD}/advance.py:_submitted",
+            f"{_SHARD}/advance.py:_poll",
+            f"{_SHARD}/advance.py:_refuse_overdue",
+            "stages/stuck.py:_stopped",
+        ),
+    ),
+    Wait(
+        "an ended provider batch, for its result files",
+        "15 min, then what is there counts",
+        "the lines are lost ones, named in the shard's log",
+        (f"{_SHARD}/advance.py:_results_awaited",),
+    ),
+    Wait(
+        "an ended provider batch, to be collected (ENDED)",
+        "6 h",
+        _STUCK,
+        (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
+    ),
+    Wait(
+        "a cut download",
+        "3 attempts within some seconds, each bounded by the create timeout per read; then as above",
+        "the shard's log",
+        ("providers/openai_download.py:FileDownload.run",),
+    ),
+    Wait(
+        "failed items, for their next round",
+        "retry.max_delay_s, as often as retry.max_attempts allows",
+        "dead letters",
+        (f"{_SHARD}/send.py:what_is_due", f"{_SHARD}/collect.py:results", f"{_SHARD}/advance.py:_refused_as_a_whole"),
+    ),
+    Wait(
+        "items, for room in the account's enqueued tokens",
+        "no end of its own: capacity fails no item; what a cancelled batch holds counts for 24 h at most",
+        f"after 24 h without progress: {_STUCK}, with the reason",
+        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/advance.py:_refused_as_a_whole", "stages/stuck.py:_shards"),
+    ),
+    Wait(
+        "items, for the answer that another run is getting",
+        "that provider batch's end, see above; 2 h where the other run was cancelled, then they are sent",
+        f"after 24 h without progress: {_STUCK}, with the reason",
+        (
+            f"{_SHARD}/send.py:_candidates",
+            f"{_SHARD}/send.py:_taken_elsewhere",
+            "storage/provider_batches.py:carried_elsewhere",
+        ),
+    ),
+    Wait(
+        "a BLOCKED batch, or one whose task failed, for a person",
+        "maintenance.abandoned_after_s (7 days), then it is cancelled",
+        "the failed task; then " + _STUCK,
+        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/send.py:what_is_due", "stages/abandoned.py:run"),
+    ),
+    Wait(
+        "a cancelled batch, to be wound down",
+        "48 h in any of its states, then it is given up",
+        _STUCK,
+        (f"{_SHARD}/wind_down.py:_given_up",),
+    ),
+    Wait(
+        "maintenance itself, to run",
+        "15 min",
+        "after an hour: a warning of doctor",
+        ("stages/doctor.py:examine_maintenance",),
+    ),
+    Wait(
+        "a sweep of maintenance",
+        "30 min for each; 30 s for the readers of one partition",
+        "the task fails; the next run goes on",
+        ("orchestration/operations.py:maintenance_dag", "storage/partitions.py:retire"),
+    ),
+    Wait(
+        "a statement, for a lock or for the ledger's server",
+        "60 s for a lock, 10 s to connect",
+        "the task is retried, then fails",
+        ("storage/ledger.py:connect",),
+    ),
+    Wait(
+        "the source query",
+        "source.statement_timeout_s (1 h)",
+        "freeze_snapshot fails",
+        ("storage/sources.py:SourceSnapshot",),
+    ),
+    Wait(
+        "a call to the provider",
+        "provider.create_timeout_s for each wait for bytes",
+        "the shard's log; it looks again later",
+        ("providers/openai_client.py:open_client",),
+    ),
+    Wait("status --watch", "Ctrl-C, or the batch's end", "none: a person looks at it", ("cli/status.py:watch",)),
+)
+
+
+def table() -> str:
+    """The list as a Markdown table."""
+    rows = [f"| {one.what} | {one.until} | {one.alert} |" for one in WAITS]
+    return "\n".join(("| what waits | until | who hears of it |", "|---|---|---|", *rows))

@@ -1,0 +1,63 @@
+"""Stuck work of open batches: every state of a provider batch has a deadline, and so has a shard's wake-up.
+
+What hangs at the provider is cancelled there; its shard then finds it ended, collects what is finished and sends the
+rest again. What hangs on our side needs a person, and the alert says who and where.
+"""
+
+from __future__ import annotations
+
+from nightmill.domain import deadlines
+from nightmill.domain.deadlines import Remedy
+from nightmill.domain.errors import NightmillError
+from nightmill.domain.maintenance import Action, Sweep
+from nightmill.environment import Environment
+from nightmill.storage import contracts, maintenance
+from nightmill.storage.ledger import Connection
+from nightmill.storage.maintenance import Followed
+
+
+def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
+    """Look at every live provider batch and shard of open batches."""
+    done: list[Action] = []
+    with env.ledger() as conn:
+        for one in maintenance.followed(conn):
+            found = deadlines.overdue(one.state, one.raw_status, one.since, env.now())
+            if found is None:
+                continue
+            told = f"provider batch {one.provider_batch_id} is {found.why}"
+            if found.remedy is Remedy.ASK:
+                told += f"; clear run_shard of shard {one.shard_id}, or cancel the batch"
+            else:
+                told += f"; {_stopped(env, conn, one, dry_run)}"
+            done.append(Action(Sweep.STUCK, told, one.batch_id, alert=True))
+        done += _shards(env, conn)
+    return done
+
+
+def _shards(env: Environment, conn: Connection) -> list[Action]:
+    done: list[Action] = []
+    for due in maintenance.overdue_shards(conn, env.now() - deadlines.SHARD_OVERDUE):
+        told = (
+            f"shard {due.shard_id} was due at {due.wake_at:%Y-%m-%d %H:%M} UTC and nobody woke it: its task has "
+            "failed, or the triggerer is down; clear run_shard, and run doctor"
+        )
+        done.append(Action(Sweep.STUCK, told, due.batch_id, alert=True))
+    for idle in maintenance.stalled_shards(conn, env.now() - deadlines.SHARD_STALLED):
+        told = f"shard {idle.shard_id} has got no answer since {idle.since:%Y-%m-%d %H:%M} UTC: {idle.state_reason}"
+        done.append(Action(Sweep.STUCK, told, idle.batch_id, alert=True))
+    return done
+
+
+def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> str:
+    """Ask the provider to end it. The shard records what comes of it: this sweep writes nothing of its own."""
+    assert one.provider_id is not None
+    pinned = contracts.load(conn, one.contract_id)
+    conn.commit()
+    if dry_run:
+        return f"{one.provider_id} would be cancelled at the provider"
+    try:
+        with env.provider(pinned) as provider:
+            now = provider.cancel(one.provider_id)
+    except NightmillError as fault:
+        return f"cancelling {one.provider_id} failed: {fault.cause}"
+    return f"{one.provider_id} was cancelled at the provider and is {now.raw_status}"

@@ -1,0 +1,10 @@
+-- When anything was last heard of each open batch. A shard that waits says until when, so that lies ahead.
+select batch.batch_id, batch.job, batch.contract_id,
+    greatest(
+        batch.created_at,
+        (select max(made_at) from nightmill.transition where transition.batch_id = batch.batch_id),
+        (select max(wake_at) from nightmill.shard where shard.batch_id = batch.batch_id)
+    ) as last_seen
+from nightmill.batch
+where ended_at is null
+order by batch_id

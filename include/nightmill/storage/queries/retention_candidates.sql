@@ -1,0 +1,22 @@
+-- Ended batches that are not retired, with what speaks for keeping them. `published_rank` counts from the newest
+-- publication of the view; null = never published.
+select batch.batch_id, batch.job, batch.view_name, batch.contract_id, batch.ended_at,
+    ranked.published_rank,
+    exists (select from nightmill.published where published.batch_id = batch.batch_id) as shown,
+    exists (
+        select from nightmill.provider_batch
+        where provider_batch.batch_id = batch.batch_id and provider_batch.state not in ('COLLECTED', 'ABANDONED')
+    ) as in_flight,
+    exists (
+        select from nightmill.batch as child
+        where (child.payload_batch_id = batch.batch_id or child.parent_batch_id = batch.batch_id)
+            and child.batch_id <> batch.batch_id and child.retired_at is null
+    ) as needed_by_child
+from nightmill.batch
+left join (
+    select batch_id, row_number() over (partition by view_name order by max(publish_seq) desc) as published_rank
+    from nightmill.publication
+    group by view_name, batch_id
+) as ranked on ranked.batch_id = batch.batch_id
+where batch.ended_at is not null and batch.retired_at is null
+order by batch.batch_id

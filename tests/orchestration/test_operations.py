@@ -1,0 +1,82 @@
+"""The operations DAGs as Airflow sees them, and their tasks in an Airflow context."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import batch_of, one_shard, provider_batches, set_faults, wake_until
+
+from nightmill.domain.maintenance import Sweep
+from nightmill.domain.states import BatchState
+from nightmill.orchestration import operations
+
+JOBS = Path(__file__).resolve().parents[2] / "dags" / "jobs"
+
+
+@pytest.fixture
+def deployed(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", pipeline.writer_dsn)
+    account = {"conn_type": "generic", "host": pipeline.simulator.base_url, "password": "key"}
+    monkeypatch.setenv("AIRFLOW_CONN_PROVIDER", json.dumps(account))
+    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{pipeline.store}")
+    monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
+    monkeypatch.delenv("AIRFLOW_CONN_NIGHTMILL_OWNER", raising=False)
+    return pipeline
+
+
+def in_a_task(params: dict[str, Any]) -> Any:
+    """What a running task's context holds, as far as these tasks look."""
+    from airflow.sdk.execution_time.context import set_current_context
+
+    return set_current_context({"params": params, "dag_run": SimpleNamespace(triggering_user_name="ann")})  # type: ignore[typeddict-item]
+
+
+def test_maintenance_sweeps_one_after_the_other_and_a_failed_one_stops_no_other() -> None:
+    dag = operations.maintenance_dag(JOBS)
+    assert [one.task_id for one in dag.topological_sort()] == [str(one) for one in Sweep]
+    assert {one.trigger_rule.value for one in dag.tasks} == {"all_done"}
+    assert (dag.max_active_runs, dag.catchup) == (1, False)
+    assert all(one.execution_timeout is not None for one in dag.tasks)
+
+
+def test_the_cancel_form_takes_a_batch_or_a_run() -> None:
+    from airflow.sdk.exceptions import ParamValidationError
+
+    dag = operations.cancel_dag()
+    assert [one.task_id for one in dag.topological_sort()] == ["request", "wind_down"]
+    dag.params.validate()
+    dag.params.update({"batch": 3, "reason": "why"})
+    dag.params.validate()
+    with pytest.raises((ParamValidationError, ValueError)):
+        dag.params.update({"batch": "three"})
+        dag.params.validate()
+
+
+def test_the_cancel_task_cancels_a_runs_batch_and_asks_the_provider_to_stop(deployed: Pipeline) -> None:
+    set_faults(deployed.simulator, hold=True)
+    batch, shard = one_shard(deployed)
+    wake_until(deployed, shard, "SUBMITTED")
+    chosen = {"batch": None, "dag_id": "nightmill_test", "run_id": "run-1", "reason": None}
+    with in_a_task(chosen):
+        assert operations.request_cancel() == batch.batch_id
+    found = batch_of(deployed, batch.batch_id)
+    assert (found.state, found.state_reason) == (BatchState.CANCELLED, "cancelled by ann")
+    operations.wind_down(batch.batch_id)
+    assert deployed.simulator.books()["batches"][0]["status"] in ("cancelling", "cancelled")
+    while provider_batches(deployed)[0][0] != "COLLECTED":
+        with in_a_task({"dry_run": False}):
+            operations.sweep("cancelled", str(deployed.folder.parent))
+
+
+def test_a_dry_run_of_every_sweep_changes_nothing(deployed: Pipeline) -> None:
+    batch, _ = one_shard(deployed)
+    with in_a_task({"dry_run": True}):
+        for one in Sweep:
+            operations.sweep(str(one), str(deployed.folder.parent))
+    assert deployed.sql("select count(*) from nightmill.maintenance_action") == [(0,)]
+    assert not batch_of(deployed, batch.batch_id).ended
