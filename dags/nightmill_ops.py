@@ -1,4 +1,4 @@
-"""The operations DAGs: cancelling and maintenance."""
+"""The operations DAGs of nightmill in Airflow (which reads only files that name both words): cancel and maintenance."""
 
 from pathlib import Path
 
