@@ -1,4 +1,4 @@
-"""The operations DAGs: replay, cancelling and maintenance."""
+"""The operations DAGs of nightmill (Airflow reads only files that name both words): replay, cancel, maintenance."""
 
 from pathlib import Path
 
