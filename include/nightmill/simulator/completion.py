@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 
@@ -40,38 +41,36 @@ def finish(
     error_bytes, unfinished = batch.error_bytes, list[str]()
     if index is not None and to in _UNFINISHED:
         error_bytes = _write_unfinished(ledger, batch, index, to, unfinished)
-    empty = faults.plan.empty_error_files
-    if empty:
+    published = [(output_id(batch.id), f"{batch.id}_output.jsonl", batch.output_bytes)] if batch.output_bytes else []
+    if error_bytes or faults.plan.empty_error_files:
         ledger.path_of(error_id(batch.id)).touch()
-    published = [
-        (output_id(batch.id), "batch_output", f"{batch.id}_output.jsonl", batch.output_bytes),
-        (error_id(batch.id), "batch_output", f"{batch.id}_error.jsonl", error_bytes),
-    ]
-    expires_at = None if batch.output_expires_s is None else now + batch.output_expires_s
+        published.append((error_id(batch.id), f"{batch.id}_error.jsonl", error_bytes))
+    known = {file_id for file_id, _, _ in published}
+    named = [one if one in known else None for one in (output_id(batch.id), error_id(batch.id))]
     with ledger.transaction() as connection:
-        connection.execute(
+        ended = connection.execute(
             f"update batch set status = ?, {to.value}_at = ?, error_bytes = ?, output_file_id = ?, error_file_id = ?"
             " where id = ? and status = ?",
-            (
-                to.value,
-                now,
-                error_bytes,
-                output_id(batch.id) if batch.output_bytes else None,
-                error_id(batch.id) if error_bytes or empty else None,
-                batch.id,
-                batch.status,
-            ),
-        )
-        changed = connection.execute("select changes()").fetchone()[0]
-        if not changed:  # cancelled at this very moment: the next step sees it
+            (to.value, now, error_bytes, *named, batch.id, batch.status),
+        ).rowcount
+        if not ended:  # cancelled at this very moment: the next step sees it
             return
-        connection.executemany(
-            "insert into file (id, purpose, filename, bytes, created_at, expires_at) values (?, ?, ?, ?, ?, ?)",
-            [(*one, now, expires_at) for one in published if one[3] or (empty and one[0] == error_id(batch.id))],
-        )
+        _make_known(connection, batch, published, now)
         if to is Status.EXPIRED and faults.stop_at(batch.id) is not None:
             record_expired(connection, now, batch.id, unfinished)
     files.sweep(batch.input_file_id)
+
+
+def _make_known(
+    connection: sqlite3.Connection, batch: BatchRow, published: list[tuple[str, str, int]], now: float
+) -> None:
+    """Make result files, as (id, name, bytes), visible."""
+    expires_at = None if batch.output_expires_s is None else now + batch.output_expires_s
+    connection.executemany(
+        "insert into file (id, purpose, filename, bytes, created_at, expires_at)"
+        " values (?, 'batch_output', ?, ?, ?, ?)",
+        [(*one, now, expires_at) for one in published],
+    )
 
 
 def _write_unfinished(ledger: Ledger, batch: BatchRow, index: InputIndex, to: Status, custom_ids: list[str]) -> int:

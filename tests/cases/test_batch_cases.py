@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import urllib.request
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from cases.test_results import CONTENT, ITEMS, POLL, all_accepted, codes
 from support.forced import fault_log
 from support.pipeline import Pipeline
+from support.shard_under_faults import CONTENT, ITEMS, POLL, all_accepted, codes
 from support.steps import (
     batch_of,
     counts,
@@ -20,6 +21,7 @@ from support.steps import (
     paid_once,
     provider_batches,
     set_faults,
+    wake_until,
 )
 
 from nightmill.domain.errors import Blocked
@@ -190,6 +192,26 @@ def test_a_status_that_nobody_knows_stops_spending_and_keeps_its_word(pipeline: 
         pipeline.wake(shard)
     assert pipeline.sql("select raw_status from nightmill.provider_batch") == [("paused_by_wizard",)]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
+    set_faults(pipeline.simulator)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": ITEMS}
+    paid_once(pipeline, ITEMS)
+
+
+def test_of_a_batch_that_somebody_cancelled_at_the_provider_the_finished_part_is_kept(pipeline: Pipeline) -> None:
+    set_faults(pipeline.simulator, hold=True, hold_after=8)
+    batch, shard = one_shard(pipeline)
+    pipeline.wake(shard, fresh=True)
+    [(provider_id,)] = pipeline.sql("select provider_id from nightmill.provider_batch")
+    until = time.monotonic() + 20
+    while pipeline.simulator.books(summary=True)["executed"] < 8:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    cancel = urllib.request.Request(f"{pipeline.simulator.base_url}/batches/{provider_id}/cancel", method="POST")
+    urllib.request.urlopen(cancel, timeout=10).close()
+    wake_until(pipeline, shard, "COLLECTED")
+    assert counts(pipeline, batch) == {"accepted": 8, "unsettled": 12}
+    assert codes(pipeline) == {("transient", "batch_cancelled"): 12}
     set_faults(pipeline.simulator)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": ITEMS}

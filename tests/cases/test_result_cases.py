@@ -3,46 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from support.forced import executions, fault_log, paid_as_forced
+from support.forced import executions, fault_log
 from support.pipeline import Pipeline
+from support.shard_under_faults import CONTENT, ITEMS, all_accepted, codes, driven, odd
 from support.steps import counts, one_shard, paid_once, provider_batches, publish_unchecked, set_faults, wake_until
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.stages.run_shard import Waiting
-from nightmill.storage.batches import Batch
-
-ITEMS = 20
-POLL = "GET /v1/batches/{batch_id}"
-CONTENT = "GET /v1/files/{file_id}/content"
-
-
-def driven(pipeline: Pipeline, **faults: Any) -> Batch:
-    """One shard, run to its end under these faults."""
-    set_faults(pipeline.simulator, **faults)
-    batch, shard = one_shard(pipeline)
-    pipeline.drive([shard])
-    return batch
-
-
-def all_accepted(pipeline: Pipeline, **faults: Any) -> Batch:
-    """Every item accepted, and paid for no more often than the faults forced."""
-    batch = driven(pipeline, **faults)
-    assert counts(pipeline, batch) == {"accepted": ITEMS}
-    paid_as_forced(pipeline.simulator, ITEMS)
-    return batch
-
-
-def odd(kind: str, match: str = "-[1-4]$", **more: Any) -> dict[str, Any]:
-    return {"answer": {"kind": kind, "match": match, **more}}
-
-
-def codes(pipeline: Pipeline) -> dict[tuple[str, str], int]:
-    """(class, code) of the failed attempts, counted."""
-    rows = pipeline.sql("select class, code, count(*) from nightmill.attempt where class is not null group by 1, 2")
-    return {(kind, code): count for kind, code, count in rows}
 
 
 def test_c01_a_batch_without_an_output_file_gives_its_items_back_and_publishes_nothing(pipeline: Pipeline) -> None:
