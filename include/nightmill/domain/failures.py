@@ -53,6 +53,8 @@ _TRANSIENT_CODES = {
     "provider_unknown",  # the line failed and does not say why
     "provider_protocol_error",  # the line says 200 and holds no answer
 }
+# A line that was still waiting when its batch expired or was cancelled (OpenAI's Batch guide): it cost nothing.
+NEVER_EXECUTED = frozenset({"batch_expired", "batch_cancelled"})
 _TRANSIENT_STATUSES = {0, 408, 409, 425, 429}
 
 

@@ -23,7 +23,11 @@ from nightmill.storage.ledger import Connection, refusals
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
-    """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges."""
+    """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
+
+    `refused` says how the provider's validation refused the whole file: `capacity` (no room now), `named` (bad lines,
+    by number) or `unnamed` (it does not say which); else None.
+    """
 
     provider_batch_id: int
     batch_id: int
@@ -43,6 +47,7 @@ class ProviderBatch:
     uploaded_at: datetime | None
     submitted_at: datetime | None
     ended_at: datetime | None
+    refused: str | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -185,6 +190,7 @@ _FACTS = (
     "counts",
     "usage",
     "problems",
+    "refused",
 )
 
 
