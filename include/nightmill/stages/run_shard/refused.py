@@ -13,6 +13,7 @@ from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import FileProblem
+from nightmill.stages.run_shard.alike import FEWEST
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
@@ -43,7 +44,7 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     failures = [(problem.line, classify_line_error(400, problem.code, problem.message)) for problem in problems]
     lines = {line: failure for line, failure in failures if line is not None and 0 < line <= one.requests}
     out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in failures)
-    if codes & SHARED_CODES or out_of_credit or len(lines) == one.requests > 1:
+    if codes & SHARED_CODES or out_of_credit or _all_alike(lines):
         what = _words(codes)
         abandon(context, one, f"refused by the provider's validation: {what}")
         raise Blocked(
@@ -68,14 +69,24 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
+def _all_alike(lines: Mapping[int, Failure]) -> bool:
+    """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them."""
+    first_ones = lines.keys() == set(range(1, len(lines) + 1))
+    return len(lines) >= FEWEST and first_ones and len({failure.code for failure in lines.values()}) == 1
+
+
 def _words(codes: Iterable[str]) -> str:
     return "; ".join(sorted(codes)) or "no reason given"
 
 
 def _cut_out(context: ShardContext, one: ProviderBatch, lines: Mapping[int, Failure]) -> ProviderBatch:
     carried = list(one.carries())
-    arrivals = [Arrival(carried[line - 1], failure, sent_upstream=False) for line, failure in lines.items()]
     fence.enter(context.conn, context.holder)
+    done = settlement.attempted(context.conn, one)  # by a worker that was killed before it could abandon the file
+    bad = {carried[line - 1]: failure for line, failure in lines.items()}
+    arrivals = [
+        Arrival(ordinal, failure, sent_upstream=False) for ordinal, failure in bad.items() if ordinal not in done
+    ]
     settlement.arrive(context.conn, one, arrivals, context.settling)
     context.conn.commit()
     context.note(

@@ -10,6 +10,8 @@ insert into nightmill.attempt (batch_id, ordinal, provider_batch_id, class, code
 select %(batch_id)s, arrived.ordinal, %(provider_batch_id)s, arrived.class, arrived.code, arrived.sent_upstream,
     arrived.prompt_tokens, arrived.completion_tokens, arrived.cached_tokens, arrived.model, arrived.finish_reason,
     least(1 + coalesce(earlier.attempts, 0), 32767),
-    greatest(extract(epoch from %(intent_at)s::timestamptz - earlier.last_at), 0)
+    case when earlier.last_at is not null
+        then greatest(extract(epoch from %(intent_at)s::timestamptz - earlier.last_at), 0)
+    end
 from pg_temp.arrived
 left join earlier using (ordinal)
