@@ -82,14 +82,14 @@ def test_a_model_without_a_price_has_an_unknown_one_and_not_a_price_of_zero() ->
 
 
 @given(st.integers(1, 10_000), st.floats(0, 600), st.floats(0, 86_400), st.floats(0, 1))
-def test_a_retry_waits_between_half_and_all_of_its_time(
-    round_number: int, base: float, cap: float, jitter: float
+def test_a_retry_waits_a_drawn_share_of_a_time_that_never_shrinks(
+    failures: int, base: float, cap: float, draw: float
 ) -> None:
-    full = retry_delay_s(round_number, base, cap, 0)
+    full = retry_delay_s(failures, base, cap, 1)
     assert full <= cap
-    assert full / 2 <= retry_delay_s(round_number, base, cap, jitter) <= full
-    assert retry_delay_s(round_number + 1, base, cap, 0) >= full
+    assert retry_delay_s(failures, base, cap, draw) == draw * full
+    assert retry_delay_s(failures + 1, base, cap, 1) >= full
 
 
 def test_the_wait_doubles_up_to_the_cap() -> None:
-    assert [retry_delay_s(n, 30, 200, 0) for n in (1, 2, 3, 4, 5)] == [30, 60, 120, 200, 200]
+    assert [retry_delay_s(n, 30, 200, 1) for n in (1, 2, 3, 4, 5)] == [30, 60, 120, 200, 200]

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from support.pipeline import Pipeline
 from support.steps import batch_of
 
-from nightmill.domain.errors import Terminal
 from nightmill.domain.job import ProviderLimits
 from nightmill.stages.run_shard import render
 from nightmill.stages.run_shard.context import ShardContext
@@ -84,7 +83,7 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
     files = []
     rest = dict(wanted)
     while rest:
-        file = render.one_file(context, "token", rest, budget)
+        file = render.one_file(context, "token", rest, {}, budget)
         lines = file.path.read_bytes().split(b"\n")[:-1]
         assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-{one}" for one in file.ordinals]
         sizes |= {ordinal: len(line) + 1 for ordinal, line in zip(file.ordinals, lines, strict=True)}
@@ -106,13 +105,21 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
         )
 
 
-def test_a_line_above_the_file_limit_is_named_with_its_remedy(context: ShardContext) -> None:
+def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(context: ShardContext) -> None:
     limit(context, 10, 1_024)
     wanted = dict(settlement.unsettled_in(context.conn, context.batch.batch_id, 0, ITEMS - 1))
-    with pytest.raises(Terminal, match=r"Item \d+ alone makes a request line of \d+ bytes.*Remedy"):
-        while True:
-            for ordinal in render.one_file(context, "token", wanted, None).ordinals:
-                del wanted[ordinal]
+    sent: set[int] = set()
+    too_long: set[int] = set()
+    while wanted:
+        file = render.one_file(context, "token", wanted, {}, None)
+        sent |= set(file.ordinals)
+        too_long |= set(file.too_long)
+        for ordinal in (*file.ordinals, *file.too_long):
+            wanted.pop(ordinal, None)
+    assert sent
+    assert too_long
+    assert sent | too_long == set(range(ITEMS))
+    assert not sent & too_long
 
 
 def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: ShardContext) -> None:
@@ -121,7 +128,7 @@ def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: S
 
     wanted = dict(settlement.unsettled_in(context.conn, context.batch.batch_id, 0, ITEMS - 1))
     del wanted[3], wanted[17]
-    file = render.one_file(context, "token", wanted, None)
+    file = render.one_file(context, "token", wanted, {}, None)
     first = file.path.read_bytes()
     intent = Intent("notes", "token", "a", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
     one = provider_batches.intend(context.conn, context.holder, intent)

@@ -223,8 +223,8 @@ def test_an_answer_that_quotes_what_its_document_does_not_say_is_asked_again_and
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 18, "dead_lettered": 2}
     assert pipeline.sql("select ordinal, code, attempts from nightmill.dead_letter order by 1") == [
-        (0, "citation_missing", 3),
-        (11, "citation_missing", 3),
+        (0, "citation_missing", 2),
+        (11, "citation_missing", 2),
     ]
     spans = pipeline.sql("select source_id, citations from nightmill.result")
     assert len(spans) == 18

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 
-def retry_delay_s(round_number: int, base_s: float, cap_s: float, jitter: float) -> float:
-    """Seconds before round `round_number` (1 = the first retry): doubles from `base_s` to `cap_s`.
+def retry_delay_s(failures: int, base_s: float, cap_s: float, draw: float) -> float:
+    """Seconds to wait after that many failures (1 = the first): full jitter.
 
-    `jitter` in 0..1 takes off up to half, so that shards that failed together do not come back together.
+    `draw` in 0..1 is the share of a time that doubles from `base_s` to `cap_s`. The whole of it is drawn, because
+    waits that differ little bring everything that failed together back together
+    (https://aws.amazon.com/builders-library/timeouts-retries-and-backoff-with-jitter/).
     """
-    full = min(cap_s, base_s * 2.0 ** min(round_number - 1, 30))
-    return full * (1 - jitter / 2)
+    return draw * min(cap_s, base_s * 2.0 ** min(failures - 1, 30))

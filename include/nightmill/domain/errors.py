@@ -98,7 +98,14 @@ class ProviderUnavailable(Transient):
 
 
 class SubmitUnknown(Transient):
-    """A create call ended without a trustworthy answer: the provider may or may not have accepted the work."""
+    """A create call ended without a trustworthy answer: the provider may or may not have accepted the work.
+
+    `retry_after_s` as in ProviderUnavailable.
+    """
+
+    def __init__(self, cause: str, remedy: str, retry_after_s: float | None = None) -> None:
+        super().__init__(cause, remedy)
+        self.retry_after_s = retry_after_s
 
 
 class ProviderRefused(Terminal):

@@ -119,6 +119,8 @@ _TRANSIENT_CODES = (
     "provider_protocol_error",  # the line says 200 and holds no answer
     CONFLICTING_LINES,
 )
+# A line that was still waiting when its batch expired or was cancelled (OpenAI's Batch guide): it cost nothing.
+NEVER_EXECUTED = frozenset({"batch_expired", "batch_cancelled"})
 _TRANSIENT_STATUSES = (0, 408, 409, 425, 429)
 
 

@@ -11,6 +11,7 @@ from nightmill.domain.filters import Filter, FilterName
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
+RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
@@ -107,10 +108,7 @@ class Provider(Config):
     @property
     def output_reserve_tokens(self) -> int:
         """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
-        for name in ("max_completion_tokens", "max_tokens"):
-            if isinstance(self.parameters.get(name), int):
-                return int(self.parameters[name])
-        return 0
+        return next((int(self.parameters[name]) for name in RESERVES if isinstance(self.parameters.get(name), int)), 0)
 
 
 class Shards(Config):
@@ -144,11 +142,42 @@ class Validation(Config):
 
 
 class Retry(Config):
-    """Attempts per item, the first one included, and the wait before a retry round (seconds, doubles each time)."""
+    """How often an item is asked for again, and the wait before it: drawn between 0 and a time that doubles with each
+    failure, so that what failed together does not come back together."""
 
-    max_attempts: int = Field(default=3, ge=1, le=10, description="Attempts per item, the first one included.")
-    base_delay_s: float = Field(default=30, ge=0, description="The wait before the second attempt (seconds).")
-    max_delay_s: float = Field(default=1800, ge=0, description="The longest wait (seconds).")
+    max_attempts: int = Field(
+        default=5, ge=1, le=10, description="Attempts per item, the first one included, whatever they failed with."
+    )
+    transient: int = Field(
+        default=3,
+        ge=0,
+        le=9,
+        description="Attempts that follow failures which pass by themselves: rate limits, server errors, lost or "
+        "expired lines.",
+    )
+    base_delay_s: float = Field(
+        default=30, ge=0, description="The longest wait after a first failure (seconds); doubles with each further one."
+    )
+    max_delay_s: float = Field(default=1800, ge=0, description="The longest wait of all (seconds).")
+
+
+class Repair(Config):
+    """What follows an answer that is not accepted. A code fence around it, or JSON written as a JSON string, is taken
+    off without asking again."""
+
+    attempts: int = Field(
+        default=1,
+        ge=0,
+        le=9,
+        description="Requests per item that show the model its rejected answer and what is wrong with it; "
+        "retry.max_attempts bounds them too.",
+    )
+    max_completion_tokens_cap: int | None = Field(
+        default=None,
+        ge=1,
+        description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
+        "this one. null = twice the limit in provider.parameters.",
+    )
 
 
 class Quality(Config):
@@ -214,6 +243,7 @@ class Job(Config):
     shards: Shards = Shards()
     validation: Validation = Validation()
     retry: Retry = Retry()
+    repair: Repair = Repair()
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None

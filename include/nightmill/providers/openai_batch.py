@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -12,7 +13,7 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
-from nightmill.domain.job import EMBEDDINGS
+from nightmill.domain.job import EMBEDDINGS, RESERVES
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.openai_client import open_client, without_retries
 from nightmill.providers.openai_download import FileDownload
@@ -44,11 +45,19 @@ class OpenAIBatch:
         self._connection = connection
         self._request = request
         self._encoder = RequestEncoder(request)
+        self._larger: dict[int, RequestEncoder] = {}  # by output reserve
         self._client = open_client(connection, connection.max_retries)
         self._once = without_retries(self._client)
 
     def request_line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
         return self._encoder.line(custom_id, messages)
+
+    def with_output_reserve(self, custom_id: str, messages: Sequence[Mapping[str, str]], tokens: int) -> bytes:
+        if tokens not in self._larger:
+            limited = {name: tokens for name in RESERVES if name in self._request.parameters}
+            parameters = {**self._request.parameters, **limited}
+            self._larger[tokens] = RequestEncoder(replace(self._request, parameters=parameters))
+        return self._larger[tokens].line(custom_id, messages)
 
     def upload(self, path: Path) -> str:
         """The name that goes out is ASCII and ends in .jsonl, whatever the local one is: both are provider rules."""

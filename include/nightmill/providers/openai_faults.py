@@ -54,15 +54,17 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
         return _unavailable(error, doing, connection, "does not see the uploaded file yet")
     page = not isinstance(error.body, Mapping) and status not in (401, 403)  # a gateway's own, whatever lies behind it
     if status in _UNCLEAR or not 400 <= status < 500 or page:
-        return submit_unknown(f"HTTP {status}", doing, connection)
+        wait_s = retry_after_s(error.response.headers, datetime.now(UTC))
+        return submit_unknown(f"HTTP {status}", doing, connection, wait_s)
     return fault_of(error, doing, connection, lagging=False)
 
 
-def submit_unknown(why: str, doing: str, connection: ProviderConnection) -> SubmitUnknown:
+def submit_unknown(why: str, doing: str, connection: ProviderConnection, wait_s: float | None = None) -> SubmitUnknown:
     return SubmitUnknown(
         f"No trustworthy answer of connection {connection.conn_id!r} while {doing} ({why}); "
         "the provider may have accepted the work.",
         "The work is looked up at the provider before anything is sent again.",
+        wait_s,
     )
 
 

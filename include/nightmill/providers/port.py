@@ -163,6 +163,9 @@ class BatchProvider(Protocol):
     def request_line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
         """One encoded request line (unescaped UTF-8 JSON, ends in LF) for this job's endpoint and parameters."""
 
+    def with_output_reserve(self, custom_id: str, messages: Sequence[Mapping[str, str]], tokens: int) -> bytes:
+        """The same line with another limit to the answer's tokens, under the parameter that the job limits it by."""
+
     def upload(self, path: Path) -> str:
         """Upload an input file and return its id. Safe to repeat: an unused upload costs nothing."""
 

@@ -10,7 +10,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
-from nightmill.domain.pricing import price_on
+from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
@@ -37,6 +37,8 @@ class Report:
     gaps: list[tuple[str, int]]
     spent: Tokens
     reused: Tokens
+    failed: list[tuple[str, Tokens]]
+    price: Price | None
     receipt: Receipt | None
     accuracy: list[FieldAccuracy]
     shown: Published | None
@@ -67,6 +69,8 @@ def build(env: Environment, batch_id: int) -> Report:
             gaps=batches.gaps_by_code(conn, batch_id),
             spent=spent,
             reused=reused,
+            failed=usage.failed(conn, batch_id),
+            price=price,
             receipt=receipt(price, spent, reused) if price else None,
             accuracy=_accuracy(env, conn, pinned, batch),
             shown=publications.current(conn, batch.view_name),
@@ -138,6 +142,7 @@ def _money(report: Report) -> list[str]:
         f"tokens: {spent.prompt} in, {spent.completion} out"
         + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
     ]
+    lines += _failures(report)
     if report.receipt is None:
         return [*lines, f"receipt: no price is known for {report.model}; add one to nightmill.price"]
     paid = report.receipt
@@ -153,6 +158,19 @@ def _money(report: Report) -> list[str]:
             ]
         ),
     ]
+
+
+def _failures(report: Report) -> list[str]:
+    """What was paid for nothing, by class. `unattributed` is what the provider counts beyond all lines it returned."""
+    if not report.failed:
+        return []
+    lines = ["failed attempts (class, attempts, tokens in and out, US dollars)"]
+    for kind, used in report.failed:
+        cost = "unknown"
+        if report.price is not None:
+            cost = f"{batch_cost(report.price, used.prompt, used.cached, used.completion):.4f}"
+        lines.append(f"  {kind:<14}{used.requests:>8}{used.prompt:>12}{used.completion:>12}{cost:>12}")
+    return lines
 
 
 def _rows(rows: list[tuple[str, Any]]) -> list[str]:

@@ -58,6 +58,17 @@ class PayloadStore:
             with file.open("rb") as raw, target.open("wb") as packed:
                 zstandard.ZstdCompressor(level=3).copy_stream(raw, packed)
 
+    def fetch_file(self, path: str, to: Path) -> bool:
+        """Bring back what `keep_file` stored, streamed; False where it is gone. Raises Transient likewise."""
+        source = self._root / path
+        with _reaching_the_store("read"):
+            try:
+                with source.open("rb") as packed, to.open("wb") as raw:
+                    zstandard.ZstdDecompressor().copy_stream(packed, raw)
+            except FileNotFoundError:
+                return False
+        return True
+
     def read(self, path: str) -> bytes:
         """Read one object. Raises Terminal where it is gone, Transient where the store cannot be reached."""
         with _reaching_the_store("read"):

@@ -26,7 +26,11 @@ COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has 
 
 @dataclass(frozen=True, slots=True)
 class ProviderBatch:
-    """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges."""
+    """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
+
+    `refused` says how the provider's validation refused the whole file: `capacity` (no room now), `named` (bad lines,
+    by number) or `unnamed` (it does not say which); else None.
+    """
 
     provider_batch_id: int
     batch_id: int
@@ -46,6 +50,7 @@ class ProviderBatch:
     uploaded_at: datetime | None
     submitted_at: datetime | None
     ended_at: datetime | None
+    refused: str | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -190,6 +195,7 @@ _FACTS = (
     "counts",
     "usage",
     "problems",
+    "refused",
 )
 
 

@@ -288,6 +288,15 @@ $$;
 
 ALTER FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) RETURNS numeric
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog'
+    AS $$
+    select case when jsonb_typeof(usage #> path) = 'number' then least((usage #>> path)::numeric, 1e15) end
+$$;
+
+ALTER FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) RETURNS void
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog'
@@ -316,13 +325,21 @@ CREATE TABLE nightmill.attempt (
     cached_tokens integer,
     model text,
     finish_reason text,
-    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    attempt_no smallint DEFAULT 1 NOT NULL,
+    backoff_s real
 )
 PARTITION BY LIST (batch_id);
 
 ALTER TABLE nightmill.attempt OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.attempt.class IS 'null = accepted';
+
+COMMENT ON COLUMN nightmill.attempt.sent_upstream IS 'False where the provider says that it never executed the request: expired, cancelled or refused before';
+
+COMMENT ON COLUMN nightmill.attempt.attempt_no IS 'Counts from 1 per item of a batch, capacity failures included';
+
+COMMENT ON COLUMN nightmill.attempt.backoff_s IS 'Seconds from the end of the attempt before to the intent of this one; null for the first';
 
 CREATE TABLE nightmill.batch (
     batch_id bigint NOT NULL,
@@ -366,6 +383,97 @@ CREATE TABLE nightmill.batch (
 ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
+
+CREATE TABLE nightmill.price (
+    model text NOT NULL,
+    effective_from date NOT NULL,
+    input_per_million numeric NOT NULL,
+    cached_input_per_million numeric NOT NULL,
+    output_per_million numeric NOT NULL,
+    batch_discount numeric NOT NULL
+);
+
+ALTER TABLE nightmill.price OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.price IS 'US dollars per million tokens at list price; batch_discount is the share taken off';
+
+CREATE TABLE nightmill.provider_batch (
+    provider_batch_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    shard_id bigint NOT NULL,
+    job text NOT NULL,
+    state text DEFAULT 'INTENT'::text NOT NULL,
+    state_reason text DEFAULT 'intent'::text NOT NULL,
+    token text NOT NULL,
+    account text NOT NULL,
+    model text NOT NULL,
+    ordinals int8multirange NOT NULL,
+    requests bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    file_bytes bigint NOT NULL,
+    input_file_id text,
+    provider_id text,
+    adopted boolean,
+    raw_status text,
+    output_file_id text,
+    error_file_id text,
+    counts jsonb,
+    usage jsonb,
+    problems jsonb,
+    intent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    uploaded_at timestamp with time zone,
+    submitted_at timestamp with time zone,
+    ended_at timestamp with time zone,
+    collected_at timestamp with time zone,
+    evidence_deleted_at timestamp with time zone,
+    refused text,
+    CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
+    CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
+    CONSTRAINT provider_batch_refused_ended CHECK (((refused IS NULL) OR (state = 'ABANDONED'::text))),
+    CONSTRAINT provider_batch_refused_known CHECK ((refused = ANY (ARRAY['capacity'::text, 'named'::text, 'unnamed'::text]))),
+    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
+);
+
+ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
+
+COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider''s validation refused the whole file: no room, bad lines by number, or no line named';
+
+CREATE VIEW nightmill.attempt_cost AS
+ SELECT attempt.batch_id,
+    attempt.ordinal,
+    attempt.provider_batch_id,
+    attempt.class,
+    attempt.code,
+    attempt.sent_upstream,
+    attempt.prompt_tokens,
+    attempt.completion_tokens,
+    attempt.cached_tokens,
+    attempt.model,
+    attempt.finish_reason,
+    attempt.made_at,
+    attempt.attempt_no,
+    attempt.backoff_s,
+    provider_batch.provider_id,
+    (((((price.input_per_million * ((attempt.prompt_tokens - COALESCE(attempt.cached_tokens, 0)))::numeric) + (price.cached_input_per_million * (COALESCE(attempt.cached_tokens, 0))::numeric)) + (price.output_per_million * (COALESCE(attempt.completion_tokens, 0))::numeric)) / (1000000)::numeric) * ((1)::numeric - price.batch_discount)) AS cost
+   FROM (((nightmill.attempt
+     JOIN nightmill.provider_batch USING (batch_id, provider_batch_id))
+     JOIN nightmill.batch USING (batch_id))
+     LEFT JOIN LATERAL ( SELECT price_1.model,
+            price_1.effective_from,
+            price_1.input_per_million,
+            price_1.cached_input_per_million,
+            price_1.output_per_million,
+            price_1.batch_discount
+           FROM nightmill.price price_1
+          WHERE ((price_1.model = provider_batch.model) AND (price_1.effective_from <= ((batch.created_at AT TIME ZONE 'UTC'::text))::date))
+          ORDER BY price_1.effective_from DESC
+         LIMIT 1) price ON (true));
+
+ALTER VIEW nightmill.attempt_cost OWNER TO nightmill_owner;
+
+COMMENT ON VIEW nightmill.attempt_cost IS 'Attempts with the provider''s batch id and their cost in US dollars';
 
 ALTER TABLE nightmill.batch ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.batch_batch_id_seq
@@ -559,57 +667,6 @@ ALTER TABLE nightmill.payload_segment OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.payload_segment IS 'Payload objects in item order: zstd JSON lines, one line per ordinal';
 
-CREATE TABLE nightmill.price (
-    model text NOT NULL,
-    effective_from date NOT NULL,
-    input_per_million numeric NOT NULL,
-    cached_input_per_million numeric NOT NULL,
-    output_per_million numeric NOT NULL,
-    batch_discount numeric NOT NULL
-);
-
-ALTER TABLE nightmill.price OWNER TO nightmill_owner;
-
-COMMENT ON TABLE nightmill.price IS 'US dollars per million tokens at list price; batch_discount is the share taken off';
-
-CREATE TABLE nightmill.provider_batch (
-    provider_batch_id bigint NOT NULL,
-    batch_id bigint NOT NULL,
-    shard_id bigint NOT NULL,
-    job text NOT NULL,
-    state text DEFAULT 'INTENT'::text NOT NULL,
-    state_reason text DEFAULT 'intent'::text NOT NULL,
-    token text NOT NULL,
-    account text NOT NULL,
-    model text NOT NULL,
-    ordinals int8multirange NOT NULL,
-    requests bigint NOT NULL,
-    prompt_tokens bigint NOT NULL,
-    file_bytes bigint NOT NULL,
-    input_file_id text,
-    provider_id text,
-    adopted boolean,
-    raw_status text,
-    output_file_id text,
-    error_file_id text,
-    counts jsonb,
-    usage jsonb,
-    problems jsonb,
-    intent_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    uploaded_at timestamp with time zone,
-    submitted_at timestamp with time zone,
-    ended_at timestamp with time zone,
-    collected_at timestamp with time zone,
-    evidence_deleted_at timestamp with time zone,
-    CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
-    CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
-    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
-);
-
-ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
-
-COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
-
 ALTER TABLE nightmill.provider_batch ALTER COLUMN provider_batch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.provider_batch_provider_batch_id_seq
     START WITH 1
@@ -618,6 +675,36 @@ ALTER TABLE nightmill.provider_batch ALTER COLUMN provider_batch_id ADD GENERATE
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE VIEW nightmill.provider_batch_usage AS
+ SELECT provider_batch.batch_id,
+    provider_batch.provider_batch_id,
+    (reported.prompt_tokens IS NOT NULL) AS is_reported,
+    reported.prompt_tokens AS reported_prompt_tokens,
+    reported.cached_tokens AS reported_cached_tokens,
+    reported.completion_tokens AS reported_completion_tokens,
+    (reported.prompt_tokens - (attributed.prompt_tokens)::numeric) AS unattributed_prompt_tokens,
+    (reported.cached_tokens - (attributed.cached_tokens)::numeric) AS unattributed_cached_tokens,
+    (reported.completion_tokens - (attributed.completion_tokens)::numeric) AS unattributed_completion_tokens
+   FROM (((nightmill.provider_batch
+     CROSS JOIN LATERAL ( SELECT NULLIF(COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens'::text])), (0)::numeric) AS prompt_tokens,
+            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens_details'::text, 'cached_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens_details'::text, 'cached_tokens'::text]), (0)::numeric) AS cached_tokens,
+            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['output_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['completion_tokens'::text]), (0)::numeric) AS completion_tokens) reported)
+     LEFT JOIN ( SELECT attempt.batch_id,
+            attempt.provider_batch_id,
+            COALESCE(sum(attempt.prompt_tokens), (0)::bigint) AS prompt_tokens,
+            COALESCE(sum(attempt.cached_tokens), (0)::bigint) AS cached_tokens,
+            COALESCE(sum(attempt.completion_tokens), (0)::bigint) AS completion_tokens
+           FROM nightmill.attempt
+          GROUP BY attempt.batch_id, attempt.provider_batch_id) counted USING (batch_id, provider_batch_id))
+     CROSS JOIN LATERAL ( SELECT COALESCE(counted.prompt_tokens, (0)::bigint) AS prompt_tokens,
+            COALESCE(counted.cached_tokens, (0)::bigint) AS cached_tokens,
+            COALESCE(counted.completion_tokens, (0)::bigint) AS completion_tokens) attributed)
+  WHERE (provider_batch.state = ANY (ARRAY['ENDED'::text, 'COLLECTED'::text]));
+
+ALTER VIEW nightmill.provider_batch_usage OWNER TO nightmill_owner;
+
+COMMENT ON VIEW nightmill.provider_batch_usage IS 'What the provider reports for each batch, and the part of it that no attempt explains: lost answers, for one';
 
 CREATE TABLE nightmill.publication (
     publish_seq bigint NOT NULL,
@@ -730,6 +817,7 @@ CREATE TABLE nightmill.shard (
     wake_at timestamp with time zone,
     settled_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    hold_until timestamp with time zone,
     CONSTRAINT shard_range CHECK ((first_ordinal <= last_ordinal)),
     CONSTRAINT shard_settled CHECK (((state = 'SETTLED'::text) = (settled_at IS NOT NULL))),
     CONSTRAINT shard_state_known CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'RETRY_WAIT'::text, 'SETTLED'::text, 'CANCELLED'::text])))
@@ -738,6 +826,8 @@ CREATE TABLE nightmill.shard (
 ALTER TABLE nightmill.shard OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.shard.items IS 'Items that were unsettled when the shard was planned';
+
+COMMENT ON COLUMN nightmill.shard.hold_until IS 'The provider asked to be left alone until then (Retry-After)';
 
 ALTER TABLE nightmill.shard ALTER COLUMN shard_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.shard_shard_id_seq
@@ -995,6 +1085,47 @@ GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
 
+GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
+
+GRANT SELECT,INSERT ON TABLE nightmill.provider_batch TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.provider_batch TO nightmill_console;
+
+GRANT UPDATE(state) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(state_reason) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(input_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(provider_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(adopted) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(raw_status) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(output_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(error_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(counts) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(usage) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(problems) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(uploaded_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(submitted_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(ended_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(refused) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_console;
+
 GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
@@ -1033,41 +1164,8 @@ GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
 
-GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
-GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
-
-GRANT SELECT,INSERT ON TABLE nightmill.provider_batch TO nightmill_writer;
-GRANT SELECT ON TABLE nightmill.provider_batch TO nightmill_console;
-
-GRANT UPDATE(state) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(state_reason) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(input_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(provider_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(adopted) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(raw_status) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(output_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(error_file_id) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(counts) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(usage) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(problems) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(uploaded_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(submitted_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(ended_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
-
-GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.provider_batch_usage TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.provider_batch_usage TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.publication TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_reader;
@@ -1113,6 +1211,8 @@ GRANT UPDATE(lease) ON TABLE nightmill.shard TO nightmill_writer;
 GRANT UPDATE(wake_at) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(hold_until) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
 

@@ -5,7 +5,7 @@ Everything here runs inside the caller's transaction, in chunks of about a secon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,6 +19,7 @@ from nightmill.domain.columns import Column
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Unstorable
 from nightmill.domain.failures import Failure
+from nightmill.domain.job import Job
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.provider_batches import ProviderBatch
@@ -26,6 +27,9 @@ from nightmill.storage.provider_batches import ProviderBatch
 
 class Arrival(msgspec.Struct, frozen=True):
     """What one request came to: an accepted answer, or a failure. Tokens are None where the provider did not say.
+
+    `sent_upstream` is False where the provider never executed it. `retryable` says whether another attempt can help
+    where more is known than the failure's class; None = as the class says.
 
     A Struct, because one is made per item: a frozen dataclass takes ten times as long to make.
     """
@@ -40,6 +44,25 @@ class Arrival(msgspec.Struct, frozen=True):
     cached_tokens: int | None = None
     model: str | None = None
     finish_reason: str | None = None
+    sent_upstream: bool = True
+    retryable: bool | None = None
+
+
+class Retries(msgspec.Struct, frozen=True):
+    """How often an item may be asked for again: attempts in all, and failures of a class that are followed by another
+    attempt."""
+
+    max_attempts: int = 1
+    transient: int = 0
+    output: int = 0
+
+    @classmethod
+    def of(cls, job: Job) -> Retries:
+        """As a job's live settings say."""
+        return cls(job.retry.max_attempts, job.retry.transient, job.repair.attempts)
+
+
+NO_RETRY = Retries()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +75,14 @@ class Settling:
     contract_id: int
     prompt_version: str
     validators_hash: str
-    max_attempts: int
+    retries: Retries
     reprocess: bool
     reuse_only: bool = False  # of a cancelled batch: answers are kept for later runs, nothing is settled
 
     @classmethod
-    def of(cls, pinned: JobDefinition, contract_id: int, params: Mapping[str, Any], max_attempts: int = 1) -> Settling:
+    def of(
+        cls, pinned: JobDefinition, contract_id: int, params: Mapping[str, Any], retries: Retries = NO_RETRY
+    ) -> Settling:
         """From a batch's pinned contract and parameters."""
         return cls(
             job=pinned.name,
@@ -66,7 +91,7 @@ class Settling:
             contract_id=contract_id,
             prompt_version=pinned.versions.prompt_version,
             validators_hash=pinned.validators_hash,
-            max_attempts=max_attempts,
+            retries=retries,
             reprocess=bool(params.get("reprocess")),
         )
 
@@ -97,7 +122,7 @@ class Settled:
 
 # Text format: JSON and arrays go as text: a dumper for jsonb would encode once more, the one for lists is slow.
 _ARRIVED_TYPES = (
-    "int8", "text", "text", "text", "bool", "text", "text", "text", "int4", "int4", "int4", "text", "text",
+    "int8", "text", "text", "text", "bool", "bool", "text", "text", "text", "int4", "int4", "int4", "text", "text",
 )  # fmt: skip
 
 
@@ -137,7 +162,10 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
         "contract_id": settling.contract_id,
         "prompt_version": settling.prompt_version,
         "validators_hash": settling.validators_hash,
-        "max_attempts": settling.max_attempts,
+        "intent_at": batch.intent_at,
+        "max_attempts": settling.retries.max_attempts,
+        "transient_retries": settling.retries.transient,
+        "output_retries": settling.retries.output,
         "reprocess": settling.reprocess,
     }
     with refusals():
@@ -187,7 +215,8 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         str(failure.kind) if failure else None,
         _clean(failure.code) if failure else None,
         _clean(failure.message) if failure else None,
-        failure.retryable if failure else False,
+        _may_be_retried(arrival),
+        arrival.sent_upstream,
         orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
         "{" + ",".join(arrival.notes) + "}" if arrival.notes else "{}",
         orjson.dumps(list(arrival.citations)).decode() if arrival.citations else "[]",
@@ -197,6 +226,12 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         _clean(arrival.model),
         _clean(arrival.finish_reason),
     )
+
+
+def _may_be_retried(arrival: Arrival) -> bool:
+    if arrival.failure is None:
+        return False
+    return arrival.failure.retryable if arrival.retryable is None else arrival.retryable
 
 
 def _clean(text: str | None) -> str | None:
@@ -217,7 +252,46 @@ def unsettled_in(conn: Connection, batch_id: int, first: int, last: int) -> list
     return conn.execute(sql.text("unsettled_in_range"), {"batch_id": batch_id, "first": first, "last": last}).fetchall()
 
 
-def failed_rounds(conn: Connection, batch_id: int, ordinals: Int8Multirange) -> tuple[int, datetime] | None:
-    """The most attempts that one of these items failed, and when the last one came back; None when none failed."""
-    row = conn.execute(sql.text("failed_rounds"), {"batch_id": batch_id, "ordinals": ordinals}).fetchone()
-    return (row[0], row[1]) if row and row[0] else None
+class FailedItem(msgspec.Struct, frozen=True):
+    """An unsettled item whose attempts failed so far. `kind`, `code`, `provider_batch_id` and `last_at` are those of
+    its last attempt; `failures` leaves out what failed for want of capacity; `truncations` are answers cut off."""
+
+    ordinal: int
+    failures: int
+    kind: str
+    code: str
+    provider_batch_id: int
+    truncations: int
+    last_at: datetime
+
+
+def failed_items(conn: Connection, batch_id: int, ordinals: Int8Multirange) -> dict[int, FailedItem]:
+    """Those of these items that were attempted before, by ordinal."""
+    if not ordinals:
+        return {}
+    values = {
+        "batch_id": batch_id,
+        "ordinals": ordinals,
+        "first": ordinals[0].lower,
+        "last": (ordinals[-1].upper or 0) - 1,
+    }
+    return {row[0]: FailedItem(*row) for row in conn.execute(sql.text("failed_items"), values)}
+
+
+def untried(conn: Connection, batch: ProviderBatch) -> bool:
+    """Whether nothing of its batch was accepted so far, and its own items were never asked for before."""
+    row = conn.execute(sql.text("attempts_untried"), _scope(batch)).fetchone()
+    return bool(row and row[0])
+
+
+def refuse_unsent(conn: Connection, batch_id: int, ordinals: Sequence[int], failure: Failure) -> int:
+    """Dead-letter items that cannot be sent at all, without an attempt; returns how many."""
+    values = {
+        "batch_id": batch_id,
+        "ordinals": list(ordinals),
+        "class": str(failure.kind),
+        "code": failure.code,
+        "message": failure.message,
+    }
+    with refusals():
+        return conn.execute(sql.text("unsendable_settle"), values).rowcount

@@ -27,6 +27,7 @@ class Shard:
     state: ShardState
     lease: int
     wake_at: datetime | None
+    hold_until: datetime | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ShardState(self.state))
@@ -138,3 +139,11 @@ def move(
     if row is None:
         raise IllegalTransition(f"Shard {shard.shard_id} is no longer {shard.state}.", "Read it again.")
     return row
+
+
+def hold(conn: Connection, holder: fence.Holder, seconds: float) -> None:
+    """Leave the provider alone for this shard until then, because it asked to (by the ledger's clock)."""
+    fence.enter(conn, holder)
+    conn.execute(
+        sql.text("shard_hold"), {"shard_id": holder.shard_id, "lease": holder.lease, "seconds": min(seconds, 1e8)}
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psycopg.rows import class_row
+from psycopg.rows import class_row, tuple_row
 
 from nightmill.domain.receipt import Tokens
 from nightmill.storage import sql
@@ -10,8 +10,21 @@ from nightmill.storage.ledger import Connection
 
 
 def spent(conn: Connection, batch_id: int) -> Tokens:
-    """What a batch's own attempts used; a missing prompt count is filled from the manifest's exact count."""
+    """What a batch used: its attempts, and what the provider reports beyond them (answers that were lost, for one).
+
+    Where the provider reports nothing for a whole batch, a missing prompt count is filled from the manifest's.
+    """
     return _tokens(conn, "usage_spent", batch_id)
+
+
+def failed(conn: Connection, batch_id: int) -> list[tuple[str, Tokens]]:
+    """What a batch's failed attempts used, by class; `unattributed` is what the provider reports beyond all attempts.
+
+    Failed attempts without reported usage count as requests and add no tokens.
+    """
+    with conn.cursor(row_factory=tuple_row) as cursor:
+        rows = cursor.execute(sql.text("usage_failed"), {"batch_id": batch_id}).fetchall()
+    return [(kind, Tokens(*counts)) for kind, *counts in rows]
 
 
 def reused(conn: Connection, batch_id: int) -> Tokens:

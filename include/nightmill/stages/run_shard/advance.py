@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
-from nightmill.domain.failures import Failure, FailureClass, Seen, classify, classify_line_error
+from nightmill.domain.failures import Seen, classify
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
-from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
-from nightmill.stages.run_shard import collect, render
+from nightmill.providers.port import BatchSnapshot, BatchStatus
+from nightmill.stages.run_shard import collect, refused, render
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import fence, provider_batches, settlement
+from nightmill.stages.run_shard.refused import abandon
+from nightmill.storage import fence, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
-from nightmill.storage.settlement import Arrival
 
-# Complaints about what all lines of a job share, even where the provider names the first line that has it.
-SHARED_CODES = {
-    "model_not_found",
-    "model_mismatch",
-    "mismatched_model",
-    "invalid_url",
-    "invalid_method",
-    "invalid_endpoint",
-}
 RESULTS_GRACE = timedelta(minutes=15)  # an ended batch may name its result files later than its status
 LATE = timedelta(hours=48)  # twice the completion window of the Batch API
 
@@ -37,7 +27,7 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     name = f"provider batch {one.provider_batch_id}"
     try:
         if one.state is ProviderBatchState.INTENT and context.winding_down:
-            one = _abandon(context, one, "cancelled before it was sent")
+            one = abandon(context, one, "cancelled before it was sent")
         elif one.state is ProviderBatchState.INTENT and context.blocked():
             context.note(f"{name} is not sent: the batch is BLOCKED")
             context.look_again_in(300)
@@ -52,8 +42,9 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
             one = _poll(context, one)
         if one.state is ProviderBatchState.ENDED:
             collect.results(context, one)
-    except SubmitUnknown:
+    except SubmitUnknown as fault:
         context.send_nothing = True
+        context.leave_alone(fault.retry_after_s)
         context.note(f"{name}: the create call ended without an answer, looking for it at the provider next time")
         context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderUnavailable as fault:
@@ -61,7 +52,8 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
         context.send_nothing = True
         _refuse_overdue(context, one)
         context.note(f"{name}: provider not reachable ({type(fault).__name__})")
-        context.look_again_in(fault.retry_after_s or context.live.provider.poll_interval_s)
+        context.leave_alone(fault.retry_after_s)
+        context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderRefused as fault:
         context.conn.rollback()
         raise Blocked(f"The provider refuses {name}: {fault.cause}", fault.remedy) from fault
@@ -88,10 +80,10 @@ def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     try:
         snapshot = context.provider.submit(one.input_file_id, one.token)
     except ProviderRefused as fault:
-        _abandon(context, one, f"create refused: {fault.code or fault.status}")
+        abandon(context, one, f"create refused: {fault.code or fault.status}")
         raise
     except ProviderUnavailable:
-        _abandon(context, one, "the provider takes no new batches now")
+        abandon(context, one, "the provider takes no new batches now")
         raise
     return _submitted(context, one, snapshot, adopted=False)
 
@@ -140,7 +132,7 @@ def _adopt(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     )
     if search.complete and context.env.now() >= quiet_until:
         context.provider.delete_file(one.input_file_id)
-        return _abandon(context, one, "absent at the provider after the quiet period")
+        return abandon(context, one, "absent at the provider after the quiet period")
     context.note(f"provider batch {one.provider_batch_id}: not seen at the provider so far")
     context.look_again_in(context.live.provider.poll_interval_s)
     return one
@@ -161,7 +153,7 @@ def _poll(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
             "Look at the batch at the provider; clear this task when it has a known status again.",
         )
     if snapshot.status is BatchStatus.FAILED:
-        return _refused_as_a_whole(context, one, snapshot.problems)
+        return refused.as_a_whole(context, one, snapshot.problems)
     if snapshot.status is BatchStatus.ENDED and not _results_awaited(context, one, snapshot):
         return _ended(context, one, snapshot)
     _refuse_overdue(context, one)
@@ -212,49 +204,6 @@ def _ended(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -
     )
     context.conn.commit()
     return ended
-
-
-def _refused_as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[FileProblem]) -> ProviderBatch:
-    """The provider's validation refused the file: nothing was executed. Capacity waits, named lines are cut out,
-    anything else needs a person."""
-    codes = {problem.code for problem in problems}
-    if context.winding_down:
-        return _abandon(context, one, "refused by the provider's validation")
-    if any(classify_line_error(400, problem.code, "").kind is FailureClass.CAPACITY for problem in problems):
-        _abandon(context, one, "enqueued-token limit reached at the provider")
-        context.send_nothing = True
-        context.look_again_in(context.live.provider.poll_interval_s * 2)
-        return one
-    lines = {problem.line: problem for problem in problems if problem.line is not None}
-    if not lines or codes & SHARED_CODES or len(lines) == one.requests > 1:
-        what = "; ".join(sorted(codes)) or "no reason given"
-        _abandon(context, one, f"refused by the provider's validation: {what}")
-        raise Blocked(
-            f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
-            "Correct provider.model, provider.parameters or the account's limits, then clear this task. A changed "
-            "job.yaml takes effect in a new run.",
-        )
-    carried = list(one.carries())
-    arrivals = [
-        Arrival(carried[line - 1], Failure(FailureClass.INPUT, problem.code, problem.message))
-        for line, problem in lines.items()
-        if 0 < line <= len(carried)
-    ]
-    fence.enter(context.conn, context.holder)
-    settlement.arrive(context.conn, one, arrivals, context.settling)
-    context.conn.commit()
-    context.note(
-        f"provider batch {one.provider_batch_id}: validation refused {counted(len(arrivals), 'line')}, cut out"
-    )
-    context.look_again_in(context.live.provider.poll_interval_s)
-    return _abandon(context, one, "refused by the provider's validation; the named lines were cut out")
-
-
-def _abandon(context: ShardContext, one: ProviderBatch, reason: str) -> ProviderBatch:
-    abandoned = provider_batches.move(context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason)
-    context.conn.commit()
-    context.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
-    return abandoned
 
 
 def _refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter, Unstorable
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
+from nightmill.stages.run_shard.alike import all_failed_alike
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
 from nightmill.storage import fence, payloads, provider_batches, settlement
@@ -22,13 +23,18 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
 
     Safe to repeat from any point: lines that are in the ledger already are passed over.
     """
-    reader = ResultReader(context, one, settlement.attempted(context.conn, one))
+    files = [
+        _download(context, one, kind, file_id)
+        for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id))
+        if file_id is not None
+    ]
+    alike = None if context.winding_down else all_failed_alike(context, one, files)
+    reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=alike is not None)
     context.conn.commit()
     total = Settled(0, 0, 0)
     failures: Counter[FailureClass] = Counter()
-    for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id)):
-        if file_id is not None:
-            total += _file(context, one, reader, _download(context, one, kind, file_id), failures)
+    for path in files:
+        total += _file(context, one, reader, path, failures)
     if one.output_file_id is not None and reader.missing():
         total += _second_look(context, one, reader, one.output_file_id, failures)
     if not context.winding_down:  # what a stopped batch did not answer was not executed
@@ -46,6 +52,13 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
             f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
             "account has no budget left.",
             "Raise the account's budget or quota, then clear this task: these items lost no attempt.",
+        )
+    if alike is not None:
+        raise Blocked(
+            f"All {one.requests} lines of provider batch {one.provider_batch_id} failed with the same error "
+            f"({alike}), and nothing of this batch was accepted so far: no item was given up.",
+            "If the job's parameters are the reason, cancel this batch, correct job.yaml and trigger a new run. If the "
+            "documents are, clear this task: they are sent once more and then dead-lettered.",
         )
 
 

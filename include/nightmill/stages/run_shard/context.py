@@ -16,7 +16,7 @@ from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
 from nightmill.storage.ledger import Connection
-from nightmill.storage.settlement import Settling
+from nightmill.storage.settlement import Retries, Settling
 from nightmill.storage.shards import Shard
 
 
@@ -40,12 +40,13 @@ class ShardContext:
     wake_times: list[datetime] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     winding_down: bool = False  # its batch was cancelled: stop and collect what was sent, settle and send nothing
+    hold_s: float = 0.0  # how long the provider asked to be left alone
     send_nothing: bool = False  # the provider has no room or gives no answer: no further file in this wake-up
 
     @property
     def settling(self) -> Settling:
-        """How arrivals are settled; the retry cap is read live."""
-        settling = Settling.of(self.pinned, self.batch.contract_id, self.batch.params, self.live.retry.max_attempts)
+        """How arrivals are settled; the retry budgets are read live."""
+        settling = Settling.of(self.pinned, self.batch.contract_id, self.batch.params, Retries.of(self.live))
         return replace(settling, reuse_only=self.winding_down)
 
     @property
@@ -69,6 +70,10 @@ class ShardContext:
     def note(self, text: str) -> None:
         """Add to this wake-up's log line. Ids, counts and states only."""
         self.seen.append(text)
+
+    def leave_alone(self, seconds: float | None) -> None:
+        """Make no call for this shard before that time, if the provider named one (Retry-After)."""
+        self.hold_s = max(self.hold_s, seconds or 0.0)
 
     def look_again_in(self, seconds: float) -> None:
         """Wake up after this time at the latest."""

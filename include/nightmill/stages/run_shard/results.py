@@ -8,7 +8,6 @@ payload segment.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy
@@ -16,29 +15,33 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
-from nightmill.domain.failures import CONFLICTING_LINES, Failure, classify_line_error
+from nightmill.domain.failures import CONFLICTING_LINES, NEVER_EXECUTED, Failure, classify_line_error
 from nightmill.domain.outcomes import Accepted, Verdict
+from nightmill.domain.repair import is_truncation, output_reserve
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable
 from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.render import ordinal_of
-from nightmill.storage import payloads
+from nightmill.stages.run_shard.custom_ids import ordinal_of
+from nightmill.stages.run_shard.result_lines import places
+from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
-from nightmill.storage.settlement import Arrival
+from nightmill.storage.settlement import Arrival, FailedItem
 from nightmill.validators.checker import Checker
 
 _Told = Answer | Embedding | LineError
-_CUSTOM_ID = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
 
 
 class ResultReader:
-    """Reads the result files of one provider batch. `seen` are ordinals that are in the ledger already."""
+    """Reads the result files of one provider batch. `seen` are ordinals that are in the ledger already; where
+    `give_up_none`, no failure is final."""
 
-    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int]) -> None:
+    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int], *, give_up_none: bool) -> None:
         self._context = context
         self._batch = one
         self._checker = Checker(context.pinned)
         self._seen = seen
+        self._give_up_none = give_up_none
+        self._earlier: dict[int, FailedItem] | None = None
         self._known = frozenset(one.carries())
         self._odd: Counter[str] = Counter()
 
@@ -126,27 +129,33 @@ class ResultReader:
             cached_tokens=usage.cached_tokens,
             model=model,
             finish_reason=finish_reason,
+            sent_upstream=not (isinstance(line, LineError) and line.code in NEVER_EXECUTED),
+            retryable=self._retryable(ordinal, verdict),
         )
+
+    def _retryable(self, ordinal: int, verdict: Verdict) -> bool | None:
+        """Whether another attempt can help, where the failure's class alone does not say it."""
+        if isinstance(verdict, Accepted):
+            return None
+        if self._give_up_none:
+            return True
+        if not is_truncation(verdict.kind, verdict.code):
+            return None
+        if self._earlier is None:
+            self._earlier = settlement.failed_items(self._context.conn, self._batch.batch_id, self._batch.ordinals)
+        cut = self._earlier[ordinal].truncations if ordinal in self._earlier else 0
+        asked, live = self._context.pinned.job, self._context.live
+        return output_reserve(asked, live, cut + 1) > output_reserve(asked, live, cut)
 
     def _in_item_order(self, path: Path) -> Iterator[bytes]:
         """Raw lines sorted by item; lines without a readable id come last."""
-        places = sorted(self._places(path))
-        if not places:
+        found = sorted(places(path, self._batch.token))
+        if not found:
             return
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-            for _, offset, length in places:
+            for _, offset, length in found:
                 line = content[offset : offset + length].rstrip(b"\r\n")
                 yield line.removeprefix(BOM) if offset == 0 else line
-
-    def _places(self, path: Path) -> Iterator[tuple[int, int, int]]:
-        """(ordinal, offset, length) of each line; an unreadable id sorts last."""
-        offset = 0
-        with path.open("rb") as file:
-            for raw in file:
-                found = _CUSTOM_ID.search(raw)
-                ordinal = ordinal_of(self._batch.token, found.group(1).decode("utf-8", "replace")) if found else None
-                yield ordinal if ordinal is not None else 2**62, offset, len(raw)
-                offset += len(raw)
 
 
 class _Documents:

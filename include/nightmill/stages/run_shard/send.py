@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import random
 import secrets
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import timedelta
 
 from nightmill.domain.backoff import retry_delay_s
-from nightmill.domain.states import ProviderBatchState
-from nightmill.stages.run_shard import advance, render
+from nightmill.domain.failures import Failure, FailureClass
+from nightmill.stages.run_shard import advance, refused, render
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import fence, provider_batches, reuse, settlement
-from nightmill.storage.provider_batches import Intent, ProviderBatch
+from nightmill.storage.provider_batches import Intent
+from nightmill.storage.settlement import FailedItem
 
 MOST_HALVINGS = 6  # a queue that others keep full must not grind files to dust
 
@@ -20,37 +23,46 @@ def what_is_due(context: ShardContext) -> None:
     wanted = _candidates(context)
     if not wanted or context.send_nothing:
         return
-    due = _retry_due(context, wanted)
-    if due is not None and context.env.now() < due:
-        context.note(f"{len(wanted)} items wait for their next round")
-        context.wake_times.append(due)
-        return
-    if context.blocked():
+    ranges = provider_batches.multirange(wanted)
+    failed = settlement.failed_items(context.conn, context.batch.batch_id, ranges)
+    former = provider_batches.of_shard(context.conn, context.shard.shard_id)
+    context.conn.commit()
+    _postpone(context, wanted, failed)
+    if wanted and context.blocked():
         context.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
         context.look_again_in(300)
         return
-    while wanted and not context.send_nothing:
-        sent = _one_file(context, wanted)
-        if sent is None:
-            return
-        for ordinal in sent.carries():
-            wanted.pop(ordinal, None)
+    for group in refused.apart(wanted, former, failed):
+        while group and not context.send_nothing:
+            handled = _one_file(context, group, failed)
+            if handled is None:
+                return
+            for ordinal in handled:
+                group.pop(ordinal, None)
 
 
-def _retry_due(context: ShardContext, wanted: dict[int, int]) -> datetime | None:
-    """When items that failed before may be sent again; None when none of them failed.
+def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> None:
+    """Take out the items whose next round is not due yet. A round is what failed in one provider batch as often.
 
-    Derived from the attempts themselves, so that a restarted task waits no shorter and no longer. The jitter is fixed
-    per shard and round.
+    When it is due is derived from the attempts themselves, so that a restarted task waits no shorter and no longer.
+    The jitter is fixed per round.
     """
-    failed = settlement.failed_rounds(context.conn, context.batch.batch_id, provider_batches.multirange(wanted))
-    context.conn.commit()
-    if failed is None:
-        return None
-    rounds, last_at = failed
-    retry = context.live.retry
-    jitter = (context.shard.shard_id * 2_654_435_761 + rounds) % 1000 / 1000
-    return last_at + timedelta(seconds=retry_delay_s(rounds, retry.base_delay_s, retry.max_delay_s, jitter))
+    rounds: dict[tuple[int, int], list[FailedItem]] = {}
+    for one in failed.values():
+        if one.failures:
+            rounds.setdefault((one.provider_batch_id, one.failures), []).append(one)
+    retry, now, waiting = context.live.retry, context.env.now(), 0
+    for (provider_batch_id, failures), items in rounds.items():
+        draw = random.Random(f"{provider_batch_id}/{failures}").random()
+        delay_s = retry_delay_s(failures, retry.base_delay_s, retry.max_delay_s, draw)
+        due = max(one.last_at for one in items) + timedelta(seconds=delay_s)
+        if now < due:
+            waiting += len(items)
+            context.wake_times.append(due)
+            for one in items:
+                wanted.pop(one.ordinal, None)
+    if waiting:
+        context.note(f"{waiting} items wait for their next round")
 
 
 def _candidates(context: ShardContext) -> dict[int, int]:
@@ -100,15 +112,18 @@ def _answered_meanwhile(context: ShardContext) -> set[int]:
     return ordinals
 
 
-def _one_file(context: ShardContext, wanted: dict[int, int]) -> ProviderBatch | None:
-    """Send one file of the wanted items; None when the account has no room now or the provider gave no answer."""
+def _one_file(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> list[int] | None:
+    """Send one file of the wanted items and return the items that are dealt with; None when nothing can go out now."""
     budget = _token_budget(context)
     if budget is not None and budget < next(iter(wanted.values())) and budget < (_cap(context) or 0):
         _no_room(context)
         return None
     learned = _learned_budget(context)
     budget = min((one for one in (budget, learned) if one is not None), default=None)
-    file = render.one_file(context, secrets.token_hex(8), wanted, budget)
+    file = render.one_file(context, secrets.token_hex(8), wanted, failed, budget)
+    _refuse_too_long(context, file.too_long)
+    if not file.ordinals:
+        return file.too_long
     intent = Intent(
         job=context.pinned.name,
         token=file.token,
@@ -128,7 +143,22 @@ def _one_file(context: ShardContext, wanted: dict[int, int]) -> ProviderBatch | 
         return None
     advance.provider_batch(context, one, file)
     file.path.unlink()
-    return one
+    return file.ordinals + file.too_long
+
+
+def _refuse_too_long(context: ShardContext, ordinals: list[int]) -> None:
+    """Dead-letter items whose request alone is larger than a file may be."""
+    if not ordinals:
+        return
+    message = (
+        f"never sent: its request line is longer than a file of {context.limits.bytes_per_file} bytes; set "
+        "provider.context_window_tokens, or shorten the text in the source query"
+    )
+    fence.enter(context.conn, context.holder)
+    failure = Failure(FailureClass.INPUT, "line_too_long", message)
+    settlement.refuse_unsent(context.conn, context.batch.batch_id, ordinals, failure)
+    context.conn.commit()
+    context.note(f"{len(ordinals)} items are too long for a file, dead-lettered")
 
 
 def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
@@ -172,12 +202,12 @@ def _token_budget(context: ShardContext) -> int | None:
 def _learned_budget(context: ShardContext) -> int | None:
     """Prompt tokens of one file after the provider refused files as a whole: half as many after each refusal in a
     row, because the account's real limit cannot be read; None when the last file was taken."""
-    refused: list[int] = []
+    too_large: list[int] = []
     for one in reversed(provider_batches.of_shard(context.conn, context.shard.shard_id)):
         if one.live:
             continue
-        if one.state is not ProviderBatchState.ABANDONED or one.provider_id is None:
+        if one.refused != "capacity":
             break
-        refused.append(one.prompt_tokens)
+        too_large.append(one.prompt_tokens)
     context.conn.commit()
-    return refused[-1] >> min(len(refused), MOST_HALVINGS) if refused else None
+    return too_large[-1] >> min(len(too_large), MOST_HALVINGS) if too_large else None

@@ -69,7 +69,8 @@ def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -
             live=live.job,
             directory=stack.enter_context(scratch()),
         )
-        decision = _reconcile(context)
+        held = _held(context) if not fresh else None
+        decision = held or _reconcile(context)
         seen = progress.read(conn, batch.batch_id)
         log.info("batch %s: %s", batch.batch_id, one_line(seen, env.now()))
         return decision
@@ -88,6 +89,16 @@ def _take(conn: Connection, batch: Batch, shard: Shard, fresh: bool) -> tuple[Ba
     shard, holder = shards.take_over(conn, shard, batch.generation, "taken over at wake-up")
     conn.commit()
     return batch, shard, holder
+
+
+def _held(context: ShardContext) -> Waiting | None:
+    """Wait on where the provider asked to be left alone longer. A task that was started anew does not."""
+    until = context.shard.hold_until
+    if until is None or until <= context.env.now():
+        return None
+    context.note("the provider asked to be left alone")
+    context.wake_times.append(until)
+    return _wait(context)
 
 
 def _reconcile(context: ShardContext) -> Finished | Waiting:
@@ -136,9 +147,13 @@ def _wait(context: ShardContext) -> Waiting:
     """Store when to wake up and say so. Without live provider batches the shard waits for its retry round."""
     live = any(one.live for one in provider_batches.of_shard(context.conn, context.shard.shard_id))
     to = ShardState.RUNNING if live else ShardState.RETRY_WAIT
-    until = min(context.wake_times, default=context.env.now() + timedelta(seconds=3600))
-    until = min(until, context.env.now() + LONGEST_WAIT)
-    wait_s = (until - context.env.now()).total_seconds()
+    now = context.env.now()
+    until = min(context.wake_times, default=now + timedelta(seconds=3600))
+    until = min(until, now + LONGEST_WAIT)
+    if context.hold_s:
+        shards.hold(context.conn, context.holder, context.hold_s)
+        until = max(until, now + timedelta(seconds=context.hold_s))
+    wait_s = (until - now).total_seconds()
     shards.move(context.conn, context.shard, context.holder, to, _seen(context), wake_in_s=wait_s)
     context.conn.commit()
     return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))

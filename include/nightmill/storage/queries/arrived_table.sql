@@ -4,6 +4,7 @@ create temporary table if not exists arrived (
     code text,
     message text,
     retryable bool not null,
+    sent_upstream bool not null,
     answer jsonb,
     notes text[] not null,
     citations jsonb not null,

@@ -1,5 +1,17 @@
+with earlier as materialized (
+    select ordinal, count(*) as attempts, max(made_at) as last_at
+    from nightmill.attempt
+    where batch_id = %(batch_id)s and ordinal between %(first)s and %(last)s
+        and provider_batch_id <> %(provider_batch_id)s
+    group by ordinal
+)
 insert into nightmill.attempt (batch_id, ordinal, provider_batch_id, class, code, sent_upstream, prompt_tokens,
-    completion_tokens, cached_tokens, model, finish_reason)
-select %(batch_id)s, ordinal, %(provider_batch_id)s, class, code, true, prompt_tokens, completion_tokens,
-    cached_tokens, model, finish_reason
+    completion_tokens, cached_tokens, model, finish_reason, attempt_no, backoff_s)
+select %(batch_id)s, arrived.ordinal, %(provider_batch_id)s, arrived.class, arrived.code, arrived.sent_upstream,
+    arrived.prompt_tokens, arrived.completion_tokens, arrived.cached_tokens, arrived.model, arrived.finish_reason,
+    least(1 + coalesce(earlier.attempts, 0), 32767),
+    case when earlier.last_at is not null
+        then greatest(extract(epoch from %(intent_at)s::timestamptz - earlier.last_at), 0)
+    end
 from pg_temp.arrived
+left join earlier using (ordinal)

@@ -10,10 +10,12 @@ update nightmill.provider_batch set
     counts = coalesce(%(counts)s, counts),
     usage = coalesce(%(usage)s, usage),
     problems = coalesce(%(problems)s, problems),
+    refused = coalesce(%(refused)s, refused),
     uploaded_at = case when %(to_state)s = 'UPLOADED' then clock_timestamp() else uploaded_at end,
     submitted_at = case when %(to_state)s = 'SUBMITTED' then clock_timestamp() else submitted_at end,
     ended_at = case when %(to_state)s = 'ENDED' then clock_timestamp() else ended_at end,
     collected_at = case when %(to_state)s = 'COLLECTED' then clock_timestamp() else collected_at end
 where provider_batch_id = %(provider_batch_id)s and state = %(from_state)s
 returning provider_batch_id, batch_id, shard_id, state, token, account, ordinals, requests, prompt_tokens, input_file_id,
-    provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at
+    provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at,
+    refused

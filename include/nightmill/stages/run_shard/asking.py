@@ -1,0 +1,52 @@
+"""What an item is asked with: its request as it is, or what its last failure calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nightmill.domain.repair import is_truncation, output_reserve, repair_messages
+from nightmill.domain.tokens import TokenCounter
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.rejected import RejectedAnswers
+from nightmill.storage.settlement import FailedItem
+
+
+class Request(msgspec.Struct, frozen=True):
+    """One request line and its prompt tokens."""
+
+    line: bytes
+    prompt_tokens: int
+
+
+class Asking:
+    """Makes the requests of one file. `failed` are those of its items that were attempted before."""
+
+    def __init__(self, context: ShardContext, failed: Mapping[int, FailedItem]) -> None:
+        provider = context.pinned.job.provider
+        self._context = context
+        self._failed = failed
+        self._rejected = RejectedAnswers(context, failed)
+        self._counter = TokenCounter(provider.model, provider.endpoint)
+        self._room = (provider.context_window_tokens or 2**62) - provider.output_reserve_tokens
+
+    def request(self, custom_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
+        """The request of one item, whose original one has that many prompt tokens."""
+        context = self._context
+        messages = context.pinned.prompt.render(values)
+        last = self._failed.get(ordinal)
+        if last is None:
+            return Request(context.provider.request_line(custom_id, messages), tokens)
+        if is_truncation(last.kind, last.code):
+            reserve = output_reserve(context.pinned.job, context.live, last.truncations)
+            return Request(context.provider.with_output_reserve(custom_id, messages, reserve), tokens)
+        rejected = self._rejected.of(ordinal, values)
+        if rejected is not None:
+            longer = repair_messages(messages, rejected.text, rejected.findings)
+            size = self._counter.count_messages(longer)
+            line = context.provider.request_line(custom_id, longer)
+            if size <= self._room and len(line) <= context.limits.bytes_per_file:
+                return Request(line, size)
+        return Request(context.provider.request_line(custom_id, messages), tokens)

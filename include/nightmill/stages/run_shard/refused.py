@@ -1,0 +1,149 @@
+"""Files that the provider's validation refused as a whole. Nothing was executed; one bad item must not stop the rest.
+
+Capacity waits. Named lines are cut out. Where no line is named, the file's items are sent again in halves, until the
+bad ones stand alone. What all lines share needs a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nightmill.domain.errors import Blocked
+from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.states import ProviderBatchState
+from nightmill.domain.wording import counted
+from nightmill.providers.port import FileProblem
+from nightmill.stages.run_shard.alike import FEWEST
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.storage import fence, provider_batches, settlement
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.settlement import Arrival, FailedItem
+
+CAPACITY_CODES = {"token_limit_exceeded"}
+# Complaints about what all lines of a job share, even where the provider names the first line that has it.
+SHARED_CODES = {
+    "model_not_found",
+    "model_mismatch",
+    "mismatched_model",
+    "invalid_url",
+    "invalid_method",
+    "invalid_endpoint",
+    "empty_file",
+}
+MOST_IN_A_ROW = 16  # refused files of a shard without one that was taken: the halves of halves of halves, all bad
+MOST_OF_A_SHARD = 100
+
+
+def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[FileProblem]) -> ProviderBatch:
+    """Do what can be done about a refused file. Raises Blocked where a person must act."""
+    if context.winding_down:
+        return abandon(context, one, "refused by the provider's validation")
+    codes = {problem.code for problem in problems}
+    if codes & CAPACITY_CODES:
+        context.send_nothing = True
+        context.look_again_in(context.live.provider.poll_interval_s * 2)
+        return abandon(context, one, "enqueued-token limit reached at the provider", refused="capacity")
+    failures = [(problem.line, classify_line_error(400, problem.code, problem.message)) for problem in problems]
+    lines = {line: failure for line, failure in failures if line is not None and 0 < line <= one.requests}
+    out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in failures)
+    if codes & SHARED_CODES or out_of_credit or _all_alike(lines):
+        what = _words(codes)
+        abandon(context, one, f"refused by the provider's validation: {what}")
+        raise Blocked(
+            f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
+            "Correct provider.model, provider.parameters or the account's limits, then clear this task. A changed "
+            "job.yaml takes effect in a new run.",
+        )
+    if one.requests == 1 and not lines:
+        lines = {1: failures[0][1] if failures else _UNEXPLAINED}
+    if lines:
+        given_up = _cut_out(context, one, lines)
+    else:
+        given_up = abandon(
+            context, one, f"refused by the provider's validation without naming a line: {_words(codes)}",
+            refused="unnamed",
+        )  # fmt: skip
+    context.look_again_in(context.live.provider.poll_interval_s)
+    _refuse_to_go_on_for_ever(context, codes)
+    return given_up
+
+
+_UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
+
+
+def _all_alike(lines: Mapping[int, Failure]) -> bool:
+    """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them."""
+    first_ones = lines.keys() == set(range(1, len(lines) + 1))
+    return len(lines) >= FEWEST and first_ones and len({failure.code for failure in lines.values()}) == 1
+
+
+def _words(codes: Iterable[str]) -> str:
+    return "; ".join(sorted(codes)) or "no reason given"
+
+
+def _cut_out(context: ShardContext, one: ProviderBatch, lines: Mapping[int, Failure]) -> ProviderBatch:
+    carried = list(one.carries())
+    fence.enter(context.conn, context.holder)
+    done = settlement.attempted(context.conn, one)  # by a worker that was killed before it could abandon the file
+    bad = {carried[line - 1]: failure for line, failure in lines.items()}
+    arrivals = [
+        Arrival(ordinal, failure, sent_upstream=False) for ordinal, failure in bad.items() if ordinal not in done
+    ]
+    settlement.arrive(context.conn, one, arrivals, context.settling)
+    context.conn.commit()
+    context.note(
+        f"provider batch {one.provider_batch_id}: validation refused {counted(len(arrivals), 'line')}, cut out"
+    )
+    reason = "refused by the provider's validation; the named lines were cut out"
+    return abandon(context, one, reason, refused="named")
+
+
+def _refuse_to_go_on_for_ever(context: ShardContext, codes: Iterable[str]) -> None:
+    """A file for a person to look at, rather than one refused file after another: each takes its time."""
+    in_a_row = total = 0
+    for one in provider_batches.of_shard(context.conn, context.shard.shard_id):
+        if one.refused in ("named", "unnamed"):
+            in_a_row, total = in_a_row + 1, total + 1
+        elif one.state is not ProviderBatchState.ABANDONED:
+            in_a_row = 0
+    context.conn.commit()
+    if in_a_row >= MOST_IN_A_ROW or total >= MOST_OF_A_SHARD:
+        raise Blocked(
+            f"The provider's validation refused {counted(total, 'file')} of this shard, {in_a_row} of them without one "
+            f"that it took between ({_words(codes)}).",
+            "Look at what it says of them (nightmill.provider_batch, nightmill.dead_letter). Clear this task to cut "
+            "out more items; otherwise cancel, correct the job and trigger a new run.",
+        )
+
+
+def abandon(context: ShardContext, one: ProviderBatch, reason: str, refused: str | None = None) -> ProviderBatch:
+    """Give a provider batch up; its items are free again."""
+    abandoned = provider_batches.move(
+        context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason, refused=refused
+    )
+    context.conn.commit()
+    context.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
+    return abandoned
+
+
+def apart(
+    wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
+) -> list[dict[int, int]]:
+    """The wanted items (ordinal -> tokens) by the files they may share: first those that nothing is held against, then
+    the items of each file that was refused without a word on which, in two halves.
+
+    `refused` is oldest first: an item belongs to the last file, the smallest one, that it was refused with, unless it
+    was executed after that.
+    """
+    rest = dict(wanted)
+    halves: list[dict[int, int]] = []
+    for one in reversed([one for one in refused if one.refused == "unnamed"]):
+        suspects = [
+            ordinal
+            for ordinal in one.carries()
+            if ordinal in rest and (ordinal not in failed or failed[ordinal].provider_batch_id < one.provider_batch_id)
+        ]
+        middle = (len(suspects) + 1) // 2
+        split = (suspects[:middle], suspects[middle:])
+        halves += [{ordinal: rest.pop(ordinal) for ordinal in half} for half in split if half]
+    return [rest, *halves] if rest else halves

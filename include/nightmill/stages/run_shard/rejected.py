@@ -1,0 +1,71 @@
+"""Rejected answers, read back from the evidence of the provider batches that brought them.
+
+The ledger has no answer that was not accepted; the raw result files have them all. They are checked once more, so that
+the model is told what is wrong by the validators themselves. Memory: some 100 bytes per rejected answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nightmill.domain.failures import Failure
+from nightmill.domain.repair import repairs
+from nightmill.providers.port import Answer
+from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.result_lines import places
+from nightmill.storage import payloads, provider_batches
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.settlement import FailedItem
+from nightmill.validators.checker import Checker
+
+
+class Rejected(msgspec.Struct, frozen=True):
+    """An answer's text and what the validators found. Both may hold a piece of the document: never logged."""
+
+    text: str
+    findings: str
+
+
+class RejectedAnswers:
+    """The last answers of those failed items that are worth a repair. Evidence that is gone counts as no answer."""
+
+    def __init__(self, context: ShardContext, failed: Mapping[int, FailedItem]) -> None:
+        self._context = context
+        self._checker = Checker(context.pinned)
+        self._lines: dict[int, tuple[Path, int, int]] = {}
+        wanted: dict[int, set[int]] = {}
+        for one in failed.values():
+            if repairs(context.pinned.job, one.kind, one.code):
+                wanted.setdefault(one.provider_batch_id, set()).add(one.ordinal)
+        if wanted:
+            for batch in provider_batches.of_shard(context.conn, context.shard.shard_id):
+                if batch.provider_batch_id in wanted:
+                    self._find(batch, wanted[batch.provider_batch_id])
+            context.conn.commit()
+
+    def of(self, ordinal: int, document: Mapping[str, Any]) -> Rejected | None:
+        """The rejected answer of one item; None when there is no text to show, as after a refusal."""
+        if ordinal not in self._lines:
+            return None
+        path, offset, length = self._lines[ordinal]
+        with path.open("rb") as file:
+            file.seek(offset)
+            raw = file.read(length).rstrip(b"\r\n")
+        line = next(iter(self._context.provider.read_lines([raw])), None)
+        if not isinstance(line, Answer) or not line.text:
+            return None
+        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
+        return Rejected(line.text, verdict.message) if isinstance(verdict, Failure) else None
+
+    def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
+        path = self._context.directory / f"{batch.token}-rejected.jsonl"
+        evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, "output")
+        if not path.exists() and not self._context.env.payloads.fetch_file(evidence, path):
+            return
+        for ordinal, offset, length in places(path, batch.token):
+            if ordinal in ordinals:
+                self._lines.setdefault(ordinal, (path, offset, length))  # the first of repeated lines counts

@@ -1,0 +1,171 @@
+"""Answers that are not accepted: mended for nothing, asked for once more with what is wrong, or given more room."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.pipeline import Pipeline
+from support.steps import counts, one_shard, paid_once, provider_batches
+
+from nightmill.domain.errors import ProviderUnavailable
+from nightmill.domain.job import Job
+from nightmill.domain.repair import output_reserve
+from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.simulator.server import RunningSimulator
+
+StartSimulator = Callable[..., RunningSimulator]
+
+
+def answering(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path, special: Sequence[dict[str, Any]]
+) -> None:
+    """A model that answers well, except where `special` says otherwise (the longest match wins)."""
+    well = [{"match": f"Text number {n}.", "answer": {"title": f"t{n}", "pages": n}} for n in range(1, 21)]
+    taken = {one["match"] for one in special}
+    path = tmp_path / "gold.jsonl"
+    path.write_text("\n".join(json.dumps(one) for one in [*special, *(o for o in well if o["match"] not in taken)]))
+    pipeline.simulator = start_simulator(gold_path=path)
+    pipeline.edit("job.yaml", "model: echo-1", "model: gold-1")
+
+
+WRONG = '{"title": "t5", "pages": "five"}'
+WRONG_TYPE = {"match": "Text number 5.", "answer": WRONG}
+REPAIRED = {
+    # The conversation goes on: the rejected answer, then the validator's finding.
+    "match": f"{WRONG}\nYour answer above was rejected by an automatic check: pages: int_type.",
+    "answer": {"title": "t5", "pages": 5},
+}
+
+
+def test_a_rejected_answer_is_shown_to_the_model_with_the_finding_and_its_repair_is_accepted(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE, REPAIRED])
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 20}
+    assert pipeline.sql("select pages from nightmill.rows_notes where source_id = 'doc-05'") == [(5,)]
+    attempts = pipeline.sql("select attempt_no, class, code from nightmill.attempt where ordinal = 4 order by 1")
+    assert attempts == [(1, "output", "schema"), (2, None, None)]
+    # The repair is another request than the first, and nobody else's was sent twice.
+    paid_once(pipeline, 21)
+
+
+def test_without_repairs_a_rejected_answer_is_final(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE, REPAIRED])
+    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 0}\npublish:")
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 19, "dead_lettered": 1}
+    assert pipeline.sql("select class, code, message, attempts from nightmill.dead_letter") == [
+        ("output", "schema", "pages: int_type", 1)
+    ]
+    paid_once(pipeline, 20)
+
+
+def test_a_repair_that_fails_too_gives_the_item_up(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE])
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 19, "dead_lettered": 1}
+    assert pipeline.sql("select code, attempts from nightmill.dead_letter") == [("schema", 2)]
+    paid_once(pipeline, 21)
+
+
+def test_a_repair_whose_upload_was_interrupted_is_sent_as_the_same_repair(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE, REPAIRED])
+    batch, shard = one_shard(pipeline)
+    real, files = OpenAIBatch.upload, []
+
+    def upload(self: OpenAIBatch, path: Path) -> str:
+        files.append(path.read_bytes())
+        if len(files) == 2:
+            raise ProviderUnavailable("down", "wait")
+        return real(self, path)
+
+    monkeypatch.setattr(OpenAIBatch, "upload", upload)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 20}
+    first, interrupted, again = files
+    assert interrupted == again
+    assert first != again
+    paid_once(pipeline, 21)
+
+
+def test_a_fence_and_doubly_written_json_are_taken_off_without_asking_again(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    plain = '{"title": "t", "pages": 1}'
+    special = [{"match": f"Text number {n}.", "answer": f"```json\n{plain}\n```"} for n in (3, 4)]
+    special.append({"match": "Text number 6.", "answer": json.dumps(plain)})
+    answering(pipeline, start_simulator, tmp_path, special)
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 20}
+    notes = pipeline.sql("select source_id, notes from nightmill.result where notes <> '{}' order by 1")
+    assert notes == [
+        ("doc-03", ["unwrapped_fence"]),
+        ("doc-04", ["unwrapped_fence"]),
+        ("doc-06", ["decoded_twice"]),
+    ]
+    paid_once(pipeline, 20)
+
+
+def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 20}
+    attempts = pipeline.sql("select attempt_no, code, finish_reason, count(*) from nightmill.attempt group by 1, 2, 3")
+    assert sorted(attempts) == [(1, "truncated", "length", 20), (2, None, "stop", 20)]
+    assert len(provider_batches(pipeline)) == 2
+    assert pipeline.simulator.books(summary=True)["executed"] == 40
+
+
+def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
+    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 15}\npublish:")
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"dead_lettered": 20}
+    assert pipeline.sql("select distinct code, attempts from nightmill.dead_letter") == [("truncated", 1)]
+    paid_once(pipeline, 20)
+
+
+def job(parameters: dict[str, int], cap: int | None) -> Job:
+    return Job.model_validate(
+        {
+            "description": "x",
+            "source": {"conn_id": "s", "query": "select 1", "columns": {"id": "id", "text": "body"}},
+            "provider": {"conn_id": "p", "model": "m", "parameters": parameters},
+            "repair": {"max_completion_tokens_cap": cap},
+            "publish": {"view": "v"},
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "cap", "reserves"),
+    [
+        ({"max_completion_tokens": 100}, None, [100, 200, 200]),
+        ({"max_completion_tokens": 100}, 500, [100, 200, 400, 500, 500]),
+        ({"max_tokens": 100}, 100, [100, 100]),
+        ({"max_tokens": 100}, 50, [100, 100]),  # a cap below what the job asks for takes nothing away
+        ({}, 500, [0, 0]),  # the model's own limit cut it
+    ],
+)
+def test_the_room_for_an_answer_doubles_up_to_the_cap(
+    parameters: dict[str, int], cap: int | None, reserves: list[int]
+) -> None:
+    one = job(parameters, cap)
+    assert [output_reserve(one, one, truncations) for truncations in range(len(reserves))] == reserves
