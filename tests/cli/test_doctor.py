@@ -82,6 +82,7 @@ def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_addre
         "notes: provider": "ok",
         "notes: view": "ok",
         "notes: price": "ok",
+        "notes: dead letters": "ok",
         "airflow": "not checked",
     }
     assert "NIGHTMILL_AIRFLOW_URL" in findings["airflow"]["remedy"]
@@ -99,7 +100,7 @@ def test_for_people_each_line_is_marked_and_the_last_one_counts(surgery: Surgery
     lines = surgery.capsys.readouterr().out.splitlines()
     assert lines[0] == "ok       ledger: nightmill_db answers"
     assert any(line.startswith("FAILED   notes: provider: ") for line in lines)
-    assert lines[-1] == "10 ok, 1 failed, 1 not checked"
+    assert lines[-1] == "11 ok, 1 failed, 1 not checked"
 
 
 def test_a_ledger_that_does_not_answer_stops_no_other_check(surgery: Surgery) -> None:
