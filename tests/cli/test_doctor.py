@@ -83,6 +83,7 @@ def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_addre
         "notes: provider": "ok",
         "notes: view": "ok",
         "notes: price": "ok",
+        "notes: dead letters": "ok",
         "airflow": "not checked",
     }
     assert "NIGHTMILL_AIRFLOW_URL" in findings["airflow"]["remedy"]

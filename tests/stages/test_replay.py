@@ -123,16 +123,25 @@ def test_a_batch_has_one_child_and_its_child_can_be_replayed(pipeline: Pipeline)
     assert second.counts == {"accepted": 2, "reused": 18}
     assert len(shown(pipeline)) == 20
     paid_once(pipeline, executed + 6)
-    [(payload,)] = pipeline.sql(
-        "select payload_batch_id from nightmill.batch where batch_id = %s", second.batch.batch_id
-    )
-    assert payload == parent.batch_id
+    assert batch_of(pipeline, second.batch.batch_id).payload_batch_id == parent.batch_id
 
 
 def test_clearing_the_first_task_returns_the_child(pipeline: Pipeline) -> None:
     parent = with_dead_letters(pipeline, BAD_INPUT)
     child = take_over(pipeline, parent.batch_id)
     assert take_over(pipeline, parent.batch_id, first_try=False).batch_id == child.batch_id
+
+
+def test_a_retry_of_a_take_over_that_failed_goes_on_with_the_same_batch(pipeline: Pipeline) -> None:
+    parent = with_dead_letters(pipeline, BAD_INPUT)
+    pipeline.sql("revoke all on nightmill.payload_segment from nightmill_writer")
+    pipeline.edit("prompt.md", "Summarise", "Describe")  # sizes are measured from the payload
+    with pytest.raises(Exception, match="permission denied"):
+        take_over(pipeline, parent.batch_id)
+    pipeline.sql("grant select, insert on nightmill.payload_segment to nightmill_writer")
+    child = take_over(pipeline, parent.batch_id, first_try=False)
+    assert counts(pipeline, child) == {"reused": 16, "unsettled": 4}
+    assert pipeline.sql("select count(*) from nightmill.batch") == [(2,)]
 
 
 def test_a_child_that_never_got_its_manifest_makes_room_for_another(pipeline: Pipeline) -> None:

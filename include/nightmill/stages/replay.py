@@ -149,7 +149,7 @@ def _open_child(conn: Connection, live: JobDefinition, request: ReplayRequest) -
 def _prospect(conn: Connection, live: JobDefinition, parent_id: int, choice: Choice) -> Prospect:
     parent = batches.get(conn, parent_id)
     _refuse_parent(conn, live, parent)
-    chosen = replay.choose(conn, parent_id, choice)
+    chosen = replay.choose(conn, parent, choice)
     if not chosen.items:
         raise Terminal(
             f"Batch {parent_id} has no dead letter that matches, and nothing unsettled.",
@@ -217,7 +217,7 @@ def _refuse_second_child(conn: Connection, parent: Batch) -> None:
 
 def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int) -> Batch:
     pinned, parent = contracts.load(conn, batch.contract_id), batches.get(conn, parent_id)
-    chosen = replay.choose(conn, parent_id, Choice.of_json(batch.params["replay"]))
+    chosen = replay.choose(conn, parent, Choice.of_json(batch.params["replay"]))
     conn.commit()
     doubtful = _send_what_fails_todays_rules(env, conn, pinned, parent)
     if batch.contract_id != parent.contract_id or parent.payload_batch_id is not None:

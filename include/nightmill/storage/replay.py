@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import Choice
 from nightmill.domain.keys import KeyMaker
+from nightmill.domain.states import BatchState
 from nightmill.storage import partitions, payloads, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
@@ -79,15 +80,16 @@ def create(conn: Connection, child: Child) -> Batch:
     return row
 
 
-def choose(conn: Connection, parent_id: int, choice: Choice) -> Chosen:
+def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
     """Work out what is sent again: the dead letters that match, and whatever a cancel left unsettled."""
-    values = {"parent_id": parent_id, **choice.conditions}
+    values = {"parent_id": parent.batch_id, **choice.conditions}
     matches = sql.text("dead_letter_matches")
     conn.execute(sql.text("replay_table"))
     conn.execute("truncate pg_temp.sent_again")
     conn.execute(_ROOM_TO_JOIN)
     conn.execute(sql.text("replay_choose").format(matches=matches), values)
-    conn.execute(sql.text("replay_choose_unsettled"), values)
+    if parent.state is BatchState.CANCELLED:  # every other end was reconciled
+        conn.execute(sql.text("replay_choose_unsettled"), values)
     conn.execute("analyze pg_temp.sent_again")
     counts = {(kind, code): items for kind, code, items in conn.execute(sql.text("replay_chosen"), values)}
     unsettled = sum(items for (kind, _), items in counts.items() if kind is None)
