@@ -44,17 +44,17 @@ class DrawnFault(Fault):
 
 class ItemFault(DrawnFault):
     """A fault of single lines. Chosen by `match` (a regular expression searched in the custom_id), by `rate` (a share
-    of all bodies, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
+    of all requests, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
 
-    `times` counts the executions of one body.
+    `times` counts the executions of one request. A conversation that goes on after an answer is the same request.
     """
 
     match: str | None = None
 
-    def hits(self, custom_id: str, body_sha256: str) -> bool:
+    def hits(self, custom_id: str, request_sha256: str) -> bool:
         if self.match is not None and not re.search(self.match, custom_id):
             return False
-        return self.is_drawn(body_sha256)
+        return self.is_drawn(request_sha256)
 
 
 class LineError(ItemFault):
