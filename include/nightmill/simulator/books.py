@@ -30,9 +30,9 @@ def first_turn_sha256(body: Mapping[str, Any], whole: str) -> str:
     So a fault that struck a request knows it again when its rejected answer is asked to be mended.
     """
     messages = body.get("messages")
-    roles = (
-        [one.get("role") if isinstance(one, dict) else None for one in messages] if isinstance(messages, list) else []
-    )
+    if not isinstance(messages, list):
+        return whole
+    roles = [one.get("role") if isinstance(one, dict) else None for one in messages]
     if "assistant" not in roles:
         return whole
     return body_sha256({"messages": messages[: roles.index("assistant")]})
