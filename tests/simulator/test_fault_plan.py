@@ -172,3 +172,12 @@ def test_an_unfinished_batch_shows_the_word_that_the_plan_gives(fast: Client) ->
     assert [one.status for one in fast.sdk.batches.list().data] == ["paused"]
     fast.faults()
     fast.wait(batch.id, "completed")
+
+
+def test_a_request_that_goes_on_after_a_rejected_answer_is_the_same_to_a_fault(fast: Client) -> None:
+    fast.faults(answer={"kind": "prose"})
+    asked = {"role": "user", "content": "a document"}
+    fast.run([chat_line("first", messages=[asked])])
+    repair = [asked, {"role": "assistant", "content": "no JSON"}, {"role": "user", "content": "again"}]
+    fast.run([chat_line("repair", messages=repair), chat_line("other", messages=[{**asked, "content": "another"}])])
+    assert [entry["detail"]["custom_id"] for entry in fast.fault_log()] == ["first", "other"]

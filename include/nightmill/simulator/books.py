@@ -24,6 +24,20 @@ def body_sha256(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def first_turn_sha256(body: Mapping[str, Any], whole: str) -> str:
+    """Names what was asked first: `whole`, the sha256 of the body, unless the conversation goes on after an answer.
+
+    So a fault that struck a request knows it again when its rejected answer is asked to be mended.
+    """
+    messages = body.get("messages")
+    if not isinstance(messages, list):
+        return whole
+    roles = [one.get("role") if isinstance(one, dict) else None for one in messages]
+    if "assistant" not in roles:
+        return whole
+    return body_sha256({"messages": messages[: roles.index("assistant")]})
+
+
 class Books:
     """Read side, and the two single writes (batches record their executions with their own progress).
 

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from nightmill.simulator.batch_states import BatchRow
-from nightmill.simulator.books import RECORD, Execution, body_sha256
+from nightmill.simulator.books import RECORD, Execution, body_sha256, first_turn_sha256
 from nightmill.simulator.fault_board import FaultBoard, LineFaultHit, record_line_faults
 from nightmill.simulator.faults import LineError, OddAnswer
 from nightmill.simulator.inference import Answered, Completed, Inference
@@ -36,7 +36,7 @@ class Chunk:
     errors: list[bytes] = field(default_factory=list)
     executions: list[Execution] = field(default_factory=list)
     hits: list[LineFaultHit] = field(default_factory=list)
-    hit_times: Counter[tuple[str, str]] = field(default_factory=Counter)  # by fault and body
+    hit_times: Counter[tuple[str, str]] = field(default_factory=Counter)  # by fault and subject
     succeeded: int = 0
     failed: int = 0
     prompt_tokens: int = 0
@@ -74,14 +74,15 @@ class LineExecutor:
         custom_id, body, now = line["custom_id"], line["body"], time.time()
         digest = body_sha256(body)
         answer_id = f"{batch.id[6:]}{batch.done + len(chunk.executions):08x}"
-        fault = self._fault(self._faults.plan.line_error, custom_id, digest, chunk)
+        subject = first_turn_sha256(body, digest)
+        fault = self._fault(self._faults.plan.line_error, custom_id, subject, chunk)
         if fault is not None:
             outcome: Answered = Refusal(fault.status or 0, fault.message, code=fault.code, type=fault.type)
         else:
             outcome = self._inference.run(batch.endpoint, body, now, answer_id, prompt_tokens)
         request_id = f"batch_req_{answer_id}"
         if isinstance(outcome, Completed):
-            self._answered(request_id, custom_id, digest, outcome, chunk)
+            self._answered(request_id, custom_id, subject, outcome, chunk)
             paid = (200, outcome.usage.prompt_tokens, outcome.usage.completion_tokens)
         else:
             chunk.errors.append(_failed_line(request_id, custom_id, outcome))
@@ -89,11 +90,11 @@ class LineExecutor:
             paid = (outcome.status, 0, 0)
         chunk.executions.append((batch.id, custom_id, batch.endpoint, str(body.get("model")), digest, *paid, now))
 
-    def _answered(self, request_id: str, custom_id: str, digest: str, outcome: Completed, chunk: Chunk) -> None:
+    def _answered(self, request_id: str, custom_id: str, subject: str, outcome: Completed, chunk: Chunk) -> None:
         chunk.succeeded += 1
         chunk.prompt_tokens += outcome.usage.prompt_tokens
         chunk.completion_tokens += outcome.usage.completion_tokens
-        odd = self._fault(self._faults.plan.answer, custom_id, digest, chunk)
+        odd = self._fault(self._faults.plan.answer, custom_id, subject, chunk)
         if odd is None:
             chunk.answers.append(response_line(request_id, custom_id, 200, outcome.body))
         else:
@@ -101,15 +102,15 @@ class LineExecutor:
             chunk.answers += answers
             chunk.errors += errors
 
-    def _fault(self, faults: Sequence[Struck], custom_id: str, digest: str, chunk: Chunk) -> Struck | None:
+    def _fault(self, faults: Sequence[Struck], custom_id: str, subject: str, chunk: Chunk) -> Struck | None:
         """The first fault that strikes this execution, noted in the chunk."""
         for fault in faults:
-            if not fault.hits(custom_id, digest):
+            if not fault.hits(custom_id, subject):
                 continue
-            times = chunk.hit_times[fault.key, digest]
-            if fault.times is None or self._faults.times_struck(fault, digest) + times < fault.times:
-                chunk.hits.append(LineFaultHit(fault, custom_id, digest))
-                chunk.hit_times[fault.key, digest] += 1
+            times = chunk.hit_times[fault.key, subject]
+            if fault.times is None or self._faults.times_struck(fault, subject) + times < fault.times:
+                chunk.hits.append(LineFaultHit(fault, custom_id, subject))
+                chunk.hit_times[fault.key, subject] += 1
                 return fault
         return None
 

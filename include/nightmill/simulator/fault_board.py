@@ -26,7 +26,7 @@ _ANY_FILE, _CALLS_SEEN, _CALLS_STRUCK = "file", "calls seen", "calls struck"
 class LineFaultHit:
     fault: LineError | OddAnswer
     custom_id: str
-    body_sha256: str
+    request_sha256: str
 
     def entry(self, batch_id: str) -> tuple[str, dict[str, Any]]:
         """The log entry: its name and detail. `spoilt`: the answer is paid for and cannot be used."""
@@ -139,7 +139,7 @@ def log(connection: sqlite3.Connection, now: float, fault: str, detail: Any) -> 
 
 def record_line_faults(connection: sqlite3.Connection, now: float, batch_id: str, hits: Sequence[LineFaultHit]) -> None:
     """Count and log line faults inside the transaction that commits their lines."""
-    _count(connection, [(hit.fault.key, hit.body_sha256) for hit in hits])
+    _count(connection, [(hit.fault.key, hit.request_sha256) for hit in hits])
     for hit in hits:
         log(connection, now, *hit.entry(batch_id))
 

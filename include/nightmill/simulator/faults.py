@@ -30,31 +30,37 @@ class Fault(BaseModel):
 
 
 class DrawnFault(Fault):
-    """A fault that may strike a share of its subjects only: the same ones for the same seed."""
+    """A fault that may strike a share of its subjects only: the same ones for the same seed.
+
+    Each subject draws a number from 0 to 1, and those from `start` to `start + rate` are struck: so faults of one seed
+    whose ranges lie side by side never strike the same subject.
+    """
 
     rate: float | None = Field(default=None, ge=0, le=1)
+    start: float = Field(default=0, ge=0, le=1)
     seed: int = 0
 
     def is_drawn(self, subject: str) -> bool:
         if self.rate is None:
             return True
-        draw = hashlib.sha256(f"{self.seed}:{subject}".encode()).digest()
-        return int.from_bytes(draw[:8], "big") < self.rate * 2**64
+        digest = hashlib.sha256(f"{self.seed}:{subject}".encode()).digest()
+        draw = int.from_bytes(digest[:8], "big") / 2**64
+        return self.start <= draw < self.start + self.rate
 
 
 class ItemFault(DrawnFault):
     """A fault of single lines. Chosen by `match` (a regular expression searched in the custom_id), by `rate` (a share
-    of all bodies, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
+    of all requests, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
 
-    `times` counts the executions of one body.
+    `times` counts the executions of one request. A conversation that goes on after an answer is the same request.
     """
 
     match: str | None = None
 
-    def hits(self, custom_id: str, body_sha256: str) -> bool:
+    def hits(self, custom_id: str, request_sha256: str) -> bool:
         if self.match is not None and not re.search(self.match, custom_id):
             return False
-        return self.is_drawn(body_sha256)
+        return self.is_drawn(request_sha256)
 
 
 class LineError(ItemFault):

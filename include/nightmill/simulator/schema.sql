@@ -60,7 +60,7 @@ create table if not exists execution (
 );
 
 create table if not exists call (route text primary key, n integer not null);
--- How often a fault of the plan struck a subject: a request's body, a route, a file.
+-- How often a fault of the plan struck a subject: a request, a route, a file.
 create table if not exists fault_hit (
     fault text not null,
     subject text not null,
