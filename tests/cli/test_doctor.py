@@ -101,7 +101,7 @@ def test_for_people_each_line_is_marked_and_the_last_one_counts(surgery: Surgery
     lines = surgery.capsys.readouterr().out.splitlines()
     assert lines[0] == "ok       ledger: nightmill_db answers"
     assert any(line.startswith("FAILED   notes: provider: ") for line in lines)
-    assert lines[-1] == "11 ok, 1 failed, 1 not checked"
+    assert lines[-1] == "12 ok, 1 failed, 1 not checked"
 
 
 def test_maintenance_that_does_not_run_and_its_alerts_are_warnings(surgery: Surgery) -> None:

@@ -81,13 +81,24 @@ WAITS = (
         "failed items, for their next round",
         "retry.max_delay_s, as often as retry.max_attempts allows",
         "dead letters",
-        (f"{_SHARD}/send.py:what_is_due", f"{_SHARD}/collect.py:results", f"{_SHARD}/advance.py:_refused_as_a_whole"),
+        (
+            f"{_SHARD}/send.py:what_is_due",
+            f"{_SHARD}/send.py:_postpone",
+            f"{_SHARD}/collect.py:results",
+            f"{_SHARD}/refused.py:as_a_whole",
+        ),
     ),
     Wait(
         "items, for room in the account's enqueued tokens",
         "no end of its own: capacity fails no item; what a cancelled batch holds counts for 24 h at most",
         f"after 24 h without progress: {_STUCK}, with the reason",
-        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/advance.py:_refused_as_a_whole", "stages/stuck.py:_shards"),
+        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/refused.py:as_a_whole", "stages/stuck.py:_shards"),
+    ),
+    Wait(
+        "a shard, where the provider asked to be left alone (Retry-After)",
+        "as long as it asked, at most 24 h; clearing the task does not wait",
+        "the shard's log",
+        (f"{_SHARD}/wake.py:_held",),
     ),
     Wait(
         "items, for the answer that another run is getting",

@@ -31,8 +31,10 @@ def all_failed_alike(context: ShardContext, one: ProviderBatch, files: Sequence[
     messages: set[str] = set()
     lines = 0
     for line in _lines(context, files):
-        failure = classify_line_error(line.status, line.code, line.message) if isinstance(line, LineError) else None
-        if failure is None or failure.kind is not FailureClass.INPUT:
+        if not isinstance(line, LineError):
+            return None
+        failure = classify_line_error(line.status, line.code, line.message, line.type)
+        if failure.kind is not FailureClass.INPUT:
             return None
         codes.add(failure.code)
         messages.add(failure.message)
