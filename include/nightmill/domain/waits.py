@@ -126,7 +126,7 @@ WAITS = (
         "maintenance itself, to run",
         "15 min",
         "after an hour: a warning of doctor",
-        ("stages/doctor.py:examine_maintenance",),
+        ("stages/doctor/ledger.py:examine_maintenance",),
     ),
     Wait(
         "a sweep of maintenance",

@@ -1,0 +1,147 @@
+"""Checks of each job folder: its view, source, provider, model, price and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from nightmill.domain.contract import JobDefinition
+from nightmill.domain.dead_letters import breaches
+from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused
+from nightmill.domain.filters import chosen
+from nightmill.domain.job import Provider
+from nightmill.domain.nearest import hint
+from nightmill.domain.pricing import price_on
+from nightmill.environment import Connections
+from nightmill.providers.registry import list_models
+from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
+from nightmill.storage import batches, dead_letters, job_folders, prices, views
+from nightmill.storage.job_folders import Found
+from nightmill.storage.ledger import Connection
+from nightmill.storage.sources import SourceSnapshot
+from nightmill.validators.definition import check_definition
+
+PATIENCE_S = 10.0
+
+
+def examine_jobs(
+    connections: Connections, found: Found, ledger: Connection | None, now: Callable[[], datetime]
+) -> Iterator[Finding]:
+    """Each job folder with its view, source, provider, model and price."""
+    for fault in found.faults:
+        yield Finding("job folders", Status.FAILED, fault.cause, fault.remedy)
+    if not found.folders:
+        yield Finding(
+            "job folders", Status.WARNING, "none found", f"Name their parent with --jobs or {job_folders.JOBS_PATH}."
+        )
+    account = _Accounts(connections)
+    for name, folder in found.folders.items():
+        yield from _job(_Job(name, folder), connections, account, ledger, now)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    name: str
+    folder: Path
+
+    def read(self) -> JobDefinition:
+        definition = job_folders.read(self.folder)
+        check_definition(definition)
+        return definition
+
+
+def _job(
+    job: _Job, connections: Connections, accounts: _Accounts, ledger: Connection | None, now: Callable[[], datetime]
+) -> Iterator[Finding]:
+    valid = attempt(f"{job.name}: job folder", lambda: f"{job.read().name} is valid")
+    yield valid
+    if valid.status is Status.FAILED:
+        return
+    definition = job.read()
+    provider = definition.job.provider
+    yield attempt(f"{job.name}: source", lambda: _source(connections, definition, now()))
+    yield attempt(f"{job.name}: provider", lambda: _provider(accounts, provider))
+    if ledger is None:
+        yield Finding(
+            f"{job.name}: view",
+            Status.NOT_CHECKED,
+            "the ledger is not usable",
+            "Mend what the checks of the ledger say first.",
+        )
+        return
+    yield attempt(f"{job.name}: view", lambda: _view(ledger, definition))
+    yield attempt(f"{job.name}: price", lambda: _price(ledger, provider.model, now()))
+    yield attempt(f"{job.name}: dead letters", lambda: _dead_letters(ledger, definition, now()))
+
+
+def _source(connections: Connections, definition: JobDefinition, now: datetime) -> str:
+    source = definition.job.source
+    hurried = source.model_copy(update={"statement_timeout_s": min(source.statement_timeout_s, int(PATIENCE_S))})
+    bound = {"data_interval_start": now, "data_interval_end": now, **chosen(source.filters, {})}
+    with SourceSnapshot(connections.database(source.conn_id), hurried, definition.payload_columns) as snapshot:
+        list(snapshot.rows(bound, 0))
+    return f"{source.conn_id} answers, and the query returns every column that the job uses"
+
+
+class _Accounts:
+    """Model lists by account; each account is asked once."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self.models = cache(self._ask)
+
+    def _ask(self, adapter: str, conn_id: str) -> frozenset[str] | NightmillError:
+        try:
+            return list_models(adapter, self._connections.provider(conn_id, PATIENCE_S))
+        except NightmillError as fault:
+            return fault
+
+
+def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
+    models = accounts.models(provider.adapter, provider.conn_id)
+    if isinstance(models, ProviderRefused) and models.status == 404:
+        return Doubt(
+            f"{provider.conn_id} answers, but lists no models",
+            "Check that the connection's host is the base URL (https://api.openai.com/v1), and the model's name.",
+        )
+    if isinstance(models, NightmillError):
+        raise models
+    if provider.model not in models:
+        raise ConfigError(
+            f"{provider.conn_id} accepts the key, but lists no model {provider.model!r}{hint(provider.model, models)}.",
+            "Correct provider.model in job.yaml, or give the account access to it.",
+        )
+    return f"{provider.conn_id} accepts the key and has {provider.model}"
+
+
+def _view(ledger: Connection, definition: JobDefinition) -> str:
+    views.refuse_unapplied(ledger, definition)
+    return f"results.{definition.job.publish.view} is set up"
+
+
+def _price(ledger: Connection, model: str, now: datetime) -> str | Doubt:
+    price = price_on(prices.of_model(ledger, model), model, now.date())
+    if price is None:
+        return Doubt(
+            f"no price of {model} is known: estimates and receipts will say so",
+            "Add it to nightmill.price with the day from which it holds.",
+        )
+    return f"{model}: known since {price.effective_from}"
+
+
+def _dead_letters(ledger: Connection, definition: JobDefinition, now: datetime) -> str | Doubt:
+    """Those of the newest batch that has ended: what is still open of earlier ones gave up in it again."""
+    newest = batches.newest_settled(ledger, definition.name)
+    if newest is None:
+        return "no batch has ended yet"
+    letters, oldest = dead_letters.standing(ledger, newest)
+    broken = breaches(definition.job.dead_letters, letters, oldest, now)
+    if broken:
+        return Doubt(
+            f"batch {newest}: {'; '.join(broken)}",
+            f"Look with `python -m nightmill dead-letters --batch {newest} --count`, mend what they name, then replay.",
+        )
+    return f"{letters:,} in batch {newest}"
