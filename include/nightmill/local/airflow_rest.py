@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -94,12 +95,16 @@ class AirflowClient:
         return self._send("PATCH", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}", json={"state": state})
 
     def wait_for_run(self, dag_id: str, run_id: str, timeout_s: float, interval_s: float = 1.0) -> str:
-        """Wait until the run has ended and return its state. Raises Transient after `timeout_s` seconds."""
+        """Wait until the run has ended and return its state. Raises Transient after `timeout_s` seconds.
+
+        On a busy machine the api-server can take longer for an answer than a call waits: the next one asks again.
+        """
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            state = str(self.dag_run(dag_id, run_id)["state"])
-            if state in TERMINAL_RUN_STATES:
-                return state
+            with suppress(Transient):
+                state = str(self.dag_run(dag_id, run_id)["state"])
+                if state in TERMINAL_RUN_STATES:
+                    return state
             time.sleep(interval_s)
         raise Transient(f"Run {run_id} of {dag_id} did not end within {timeout_s:.0f} s.", "look at it in the UI.")
 
