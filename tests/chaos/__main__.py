@@ -28,7 +28,7 @@ def main() -> int:
     with site() as pipeline:
         prepare(pipeline, items)
         started = time.monotonic()
-        account = chaos(pipeline, seed, seconds=LONGEST_S, life_s=3.0, strike_s=2.0)
+        account = chaos(pipeline, seed, seconds=LONGEST_S, life_s=2.0, strike_s=1.5)
         _say(f"ended by itself after {time.monotonic() - started:.0f} s")
         for fault, times in sorted(faults_met(pipeline).items()):
             _say(f"{times:6} x {fault}")

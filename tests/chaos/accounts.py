@@ -48,9 +48,7 @@ class Account:
 
 def settle(pipeline: Pipeline, batch: Batch, made: Report, kills: int) -> Account:
     """The account of a finished run."""
-    kinds = dict(
-        pipeline.sql("select ordinal, bucket from nightmill.item_bucket where batch_id = %s", batch.batch_id)  # type: ignore[arg-type]
-    )
+    kinds = dict(pipeline.sql("select ordinal, bucket from nightmill.item_bucket where batch_id = %s", batch.batch_id))
     simulator = pipeline.simulator
     account = tally(batch.item_count or 0, kinds, forced_executions(simulator), executions(simulator), kills)
     return replace(account, wrong=[*account.wrong, *_books(pipeline, made), *_view(pipeline, account.accepted)])

@@ -25,7 +25,7 @@ class Crew:
     start: some die before their first statement, some finish."""
 
     def __init__(self, pipeline: Pipeline, seed: int, workers: int, life_s: float) -> None:
-        self._pipeline = replace(pipeline, simulator=None, base_url=pipeline.simulator.base_url)
+        self._pipeline = replace(pipeline, simulator=None, base_url=pipeline.simulator.base_url)  # type: ignore[arg-type]
         self._random = random.Random(f"crew {seed}")
         self._workers = workers
         self._life_s = life_s
@@ -49,7 +49,7 @@ class Crew:
                 time.sleep(TICK_S)
         finally:
             for one in workers:
-                one.end()
+                one.end()  # a second time for those that were finished in the last round
 
     def start(self, shards: list[int]) -> tuple[multiprocessing.process.BaseProcess, float]:
         """A new worker and its time of death."""
@@ -64,7 +64,7 @@ class _Worker:
     def __init__(self, crew: Crew, shards: list[int]) -> None:
         self._crew = crew
         self._shards = shards
-        self._process, self._dies_at = crew.start(shards)
+        self._begin()
 
     def look(self) -> bool:
         """Whether the shards are finished. A worker whose time has come is killed and succeeded."""
@@ -76,14 +76,20 @@ class _Worker:
         if time.monotonic() >= self._dies_at:
             self.end()
             self._crew.kills += 1
-            self._process, self._dies_at = self._crew.start(self._shards)
+            self._begin()
         return False
+
+    def _begin(self) -> None:
+        self._process, self._dies_at = self._crew.start(self._shards)
+        self._ended = False
 
     def end(self) -> None:
         """Kill the process if it runs, and forget it."""
-        self._process.kill()
-        self._process.join()
-        self._process.close()
+        if not self._ended:
+            self._process.kill()
+            self._process.join()
+            self._process.close()
+        self._ended = True
 
 
 def _start_fork_server() -> None:
