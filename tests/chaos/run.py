@@ -10,14 +10,14 @@ from chaos.crew import Crew
 from chaos.weather import Storm, plan
 
 WORKERS = 3
-SHARDS = 6
+SHARDS = 3
 
 
 def prepare(pipeline: Pipeline, items: int) -> None:
     """So many documents, files of which each shard needs a few, and retries without a pause."""
     pipeline.sql("drop table if exists documents")
     pipeline.documents([(f"doc-{n:06}", "1", f"tenant-{n % 3}", f"Text number {n}. Pages.") for n in range(items)])
-    limits = f"poll_interval_s: 1\n  limits: {{requests_per_file: {max(items // (4 * SHARDS), 12)}}}"
+    limits = f"poll_interval_s: 1\n  limits: {{requests_per_file: {max(items // (8 * SHARDS), 25)}}}"
     pipeline.edit("job.yaml", "poll_interval_s: 1", limits)
     pipeline.edit("job.yaml", "shards: {count: 2}", f"shards: {{count: {SHARDS}}}")
     retry = "retry: {max_attempts: 10, transient: 9, base_delay_s: 0}\nrepair: {attempts: 2}"

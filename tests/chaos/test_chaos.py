@@ -18,7 +18,7 @@ def test_under_all_faults_and_kills_no_item_is_lost_and_none_is_executed_again_w
     pipeline: Pipeline,
 ) -> None:
     prepare(pipeline, ITEMS)
-    account = chaos(pipeline, SEED, seconds=240, life_s=1.5, strike_s=2.0)
+    account = chaos(pipeline, SEED, seconds=240, life_s=2.5, strike_s=4.0)
     note(f"chaos: {account.figures}")
     assert account.wrong == []
     assert (account.items, account.lost, account.reexecuted_unforced) == (ITEMS, 0, 0)
