@@ -98,6 +98,10 @@ test: $(READY) ## Run the tests (ARGS="tests/local -k ports" runs some)
 sweep: $(READY) ## Run the tests that need minutes: the full form of what `make test` does small
 	@"$(BIN)/python" -m pytest -m slow $(ARGS)
 
+.PHONY: chaos
+chaos: $(READY) ## Run a job under all faults at once while its workers are killed (CHAOS_ITEMS=5000, CHAOS_SEED=1)
+	@PYTHONPATH=include:tests "$(BIN)/python" -m chaos
+
 .PHONY: bench
 bench: $(READY) ## Measure what each stage costs per item beside its floor (SIZES=10000,100000; default up to 1M)
 	@PYTHONPATH=. "$(BIN)/python" -m bench
