@@ -20,7 +20,7 @@ from support.pipeline import Pipeline
 from nightmill.local.postgres import Server
 
 SEED = 20
-SAMPLE = {"run_shard": 4}
+SAMPLE = {"run_shard": 3}
 DOORS = {
     "freeze": {"commit", "store write"},
     "plan": {"commit"},

@@ -145,18 +145,20 @@ def _ending(pipeline: Pipeline) -> Ending:
     """Raises AssertionError where an item is in no bucket, a request was paid for twice, or the costs are not what the
     provider's books say."""
     books = pipeline.simulator.books(summary=True)
-    assert books["duplicates"] == []
+    assert books["duplicates"] == [], f"paid for twice: {books['duplicates']}"
     [spent] = pipeline.sql(SPENT)
-    assert spent == (books["usage"]["prompt_tokens"], books["usage"]["completion_tokens"])
+    paid = (books["usage"]["prompt_tokens"], books["usage"]["completion_tokens"])
+    assert spent == paid, f"the ledger counts {spent} tokens, the provider {paid}"
     states = {state for (state,) in pipeline.sql("select distinct state from nightmill.provider_batch")}
-    assert states <= {"COLLECTED", "ABANDONED"}
+    assert states <= {"COLLECTED", "ABANDONED"}, f"provider batches are left: {states}"
     runs = []
     for batch_id, run_id, state, planned in pipeline.sql(
         "select batch_id, run_id, state, item_count from nightmill.batch order by batch_id"
     ):
         buckets = counts(pipeline, batch_of(pipeline, batch_id))
         if state != "CANCELLED":
-            assert sum(buckets.values()) == planned and not buckets.get("unsettled"), (run_id, planned, buckets)
+            settled = sum(buckets.values()) - buckets.get("unsettled", 0)
+            assert settled == planned, f"{run_id}: {planned} items are planned, and these settled: {buckets}"
         runs.append((run_id, state, buckets))
     [(rows,)] = pipeline.sql("select count(*) from results.notes")
     return Ending(tuple(runs), rows, books["executed"], spent)  # type: ignore[arg-type]
