@@ -1,0 +1,137 @@
+"""For each stage of the crash sweep: how a job gets to where the stage begins, and how it goes on after a crash."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from nightmill.stages import cancel, publish, report
+from nightmill.storage.batches import Batch
+from support.crash_worker import hold, wait_for_the_provider, wound_down
+from support.pipeline import Pipeline
+from support.replays import BAD_INPUT, take_over, with_dead_letters
+from support.steps import batch_of, one_shard, publish_unchecked, reconciled, run_unchecked, set_faults, wake_until
+
+QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job
+FAILS_ONCE = {"match": "-1?3$", "times": 1}  # two items, one in each file
+BADLY_WRITTEN = {"match": "-6$", "times": 1, "kind": "prose"}
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """`prepare` returns what the stage is told; `go_on` repeats the stage and takes the job to its end."""
+
+    prepare: Callable[[Pipeline], Any]
+    go_on: Callable[[Pipeline, Any], Any]
+
+
+def to_the_end(pipeline: Pipeline, batch: Batch) -> None:
+    pipeline.drive(pipeline.plan(batch))
+    publish_unchecked(pipeline, batch)
+
+
+def fresh(_: Pipeline) -> str:
+    return "run-1"
+
+
+def frozen_again(pipeline: Pipeline, run_id: str) -> None:
+    to_the_end(pipeline, pipeline.freeze(run_id, first_try=False))
+
+
+def half_answered_before(pipeline: Pipeline) -> int:
+    """A batch whose first documents an earlier one had answered."""
+    later = pipeline.sql("delete from documents where id > 'doc-08' returning *")
+    run_unchecked(pipeline, "run-0")
+    pipeline.documents(later)  # type: ignore[arg-type]
+    return pipeline.freeze().batch_id
+
+
+def planned_again(pipeline: Pipeline, batch_id: int) -> None:
+    to_the_end(pipeline, batch_of(pipeline, batch_id))
+
+
+def two_files_and_rounds_to_come(pipeline: Pipeline) -> int:
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 12}")
+    set_faults(pipeline.simulator, line_error=FAILS_ONCE, answer=BADLY_WRITTEN)
+    return one_shard(pipeline)[1]
+
+
+def driven_again(pipeline: Pipeline, shard: int) -> None:
+    hold(pipeline, False)
+    pipeline.clock_offset += QUIET
+    pipeline.drive([shard])
+    [(batch_id,)] = pipeline.sql("select batch_id from nightmill.shard where shard_id = %s", shard)
+    publish_unchecked(pipeline, batch_of(pipeline, batch_id))
+
+
+def driven(pipeline: Pipeline) -> int:
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    return batch.batch_id
+
+
+def reconciled_again(pipeline: Pipeline, batch_id: int) -> None:
+    publish_unchecked(pipeline, batch_of(pipeline, batch_id))
+
+
+def passed(pipeline: Pipeline) -> int:
+    batch_id = driven(pipeline)
+    reconciled(pipeline, batch_of(pipeline, batch_id))
+    return batch_id
+
+
+def published_again(pipeline: Pipeline, batch_id: int) -> None:
+    publish.run(pipeline.env, batch_id, "tester")
+    report.run(pipeline.env, batch_id)
+
+
+def half_done(pipeline: Pipeline) -> int:
+    """A batch whose only file the provider has executed to a half."""
+    set_faults(pipeline.simulator, hold=True, hold_after=10)
+    batch, shard = one_shard(pipeline)
+    wake_until(pipeline, shard, "SUBMITTED")
+    until = time.monotonic() + 20
+    while pipeline.simulator.books(summary=True)["executed"] < 10:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    return batch.batch_id
+
+
+def cancelled_again(pipeline: Pipeline, batch_id: int) -> None:
+    """The next run pays for what is missing only."""
+    cancel.run(pipeline.env, cancel.Target(batch_id), "not needed")
+    wound_down(pipeline, None)
+    set_faults(pipeline.simulator)
+    wait_for_the_provider(pipeline)
+    to_the_end(pipeline, pipeline.freeze("run-2"))
+
+
+def half_done_and_cancelled(pipeline: Pipeline) -> int:
+    batch_id = half_done(pipeline)
+    cancel.run(pipeline.env, cancel.Target(batch_id), "not needed")
+    return batch_id
+
+
+def mended_after_dead_letters(pipeline: Pipeline) -> int:
+    parent = with_dead_letters(pipeline, BAD_INPUT)
+    pipeline.edit("prompt.md", "Summarise this document.", "Describe this document in a few plain words.")
+    return parent.batch_id
+
+
+def replayed_again(pipeline: Pipeline, parent_id: int) -> None:
+    to_the_end(pipeline, take_over(pipeline, parent_id, first_try=False))
+
+
+STORIES = {
+    "freeze": Story(fresh, frozen_again),
+    "plan": Story(half_answered_before, planned_again),
+    "run_shard": Story(two_files_and_rounds_to_come, driven_again),
+    "reconcile": Story(driven, reconciled_again),
+    "publish": Story(passed, published_again),
+    "cancel": Story(half_done, cancelled_again),
+    "wind_down": Story(half_done_and_cancelled, cancelled_again),
+    "replay": Story(mended_after_dead_letters, replayed_again),
+}
