@@ -155,6 +155,7 @@ def test_an_unreachable_provider_is_waited_for_and_asked_once_per_wake_up(
     assert isinstance(decision, Waiting)
     assert len(calls) == 1
     assert timedelta(seconds=70) < decision.until - pipeline.env.now() <= timedelta(seconds=77)
+    pipeline.wake(shard, fresh=True)  # a person clears the task rather than wait
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     assert len([row for row in provider_batches(pipeline) if row[0] == "COLLECTED"]) == 4
