@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
+from nightmill.providers.openai_shapes import DocumentedLine
 from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
 
@@ -78,20 +79,7 @@ class _DocumentedBody(msgspec.Struct):
     error: None = None
 
 
-class _DocumentedResponse(msgspec.Struct):
-    status_code: Literal[200]
-    body: _DocumentedBody
-
-
-class _DocumentedLine(msgspec.Struct):
-    """An answer as the API documents it: nearly every line. Whatever differs is read with more care."""
-
-    custom_id: str
-    response: _DocumentedResponse
-    error: None = None
-
-
-_read_documented = msgspec.json.Decoder(_DocumentedLine).decode
+_read_documented = msgspec.json.Decoder(DocumentedLine[_DocumentedBody]).decode
 _read_line = msgspec.json.Decoder(_Line).decode
 _read_body = msgspec.json.Decoder(_Body).decode
 _read_text = msgspec.json.Decoder(str).decode

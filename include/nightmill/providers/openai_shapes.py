@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
 
 from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 
@@ -24,6 +26,24 @@ _STATUSES = {
     "canceled": BatchStatus.ENDED,
     "failed": BatchStatus.FAILED,
 }
+
+
+Body = TypeVar("Body")
+
+
+class DocumentedResponse(msgspec.Struct, Generic[Body]):
+    """The response part of a result line, with the body that its endpoint documents."""
+
+    status_code: Literal[200]
+    body: Body
+
+
+class DocumentedLine(msgspec.Struct, Generic[Body]):
+    """A result line as the API documents it: nearly every line. Whatever differs is read with more care."""
+
+    custom_id: str
+    response: DocumentedResponse[Body]
+    error: None = None
 
 
 class MalformedAnswerError(ValueError):

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from nightmill.providers.openai_shapes import DocumentedLine
 from nightmill.providers.port import Embedding, Usage
 
 
@@ -25,20 +26,7 @@ class _DocumentedBody(msgspec.Struct):
     error: None = None
 
 
-class _DocumentedResponse(msgspec.Struct):
-    status_code: Literal[200]
-    body: _DocumentedBody
-
-
-class _DocumentedLine(msgspec.Struct):
-    """A vector as the API documents it: nearly every line. Whatever differs is read with more care."""
-
-    custom_id: str
-    response: _DocumentedResponse
-    error: None = None
-
-
-_read_documented = msgspec.json.Decoder(_DocumentedLine).decode
+_read_documented = msgspec.json.Decoder(DocumentedLine[_DocumentedBody]).decode
 
 
 def documented_vector(line: bytes) -> Embedding | None:

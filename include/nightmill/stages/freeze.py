@@ -87,15 +87,14 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     writer = payloads.SegmentWriter(env.payloads, payloads.batch_folder(pinned.name, batch.batch_id))
     manifest = Manifest(pinned, writer.add)
     bound = _bound(pinned, batch)
-    table = partitions.create(conn, "item", batch.batch_id)
-    filled = partitions.identity(conn, table)
+    made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source
     with SourceSnapshot(env.source(source.conn_id), source, pinned.payload_columns) as snapshot:
         rows = snapshot.rows(bound, batch.params.get("limit"))
-        count = items.copy_in(conn, table, batch.batch_id, manifest.rows(rows))
+        count = items.copy_in(conn, made.table, batch.batch_id, manifest.rows(rows))
     writer.flush()
-    items.refuse_bad_manifest(conn, table)
-    partitions.index(conn, "item", batch.batch_id)
+    items.refuse_bad_manifest(conn, made.table)
+    partitions.index(conn, made)
     conn.commit()
     facts = {
         "source_query": source.query,
@@ -107,7 +106,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     }
     fence.enter_exclusive(conn, batch.holder)
     freezing.refuse_frozen(conn, batch)
-    partitions.refuse_replaced(conn, table, filled)
+    partitions.refuse_replaced(conn, made)
     if count == 0:
         log.warning(
             "batch %s: the source query returned no rows: the view will show none. To refuse that, add "

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import orjson
-from psycopg import sql as composed
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.outcomes import Accepted
@@ -21,6 +20,7 @@ from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, fence, items, partitions, payloads, provider_batches, reuse, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
+from nightmill.storage.partitions import Unattached
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard
 from nightmill.validators.checker import Checker
@@ -63,8 +63,7 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     """
     first_plan = not partitions.attached(conn, "outcome", batch.batch_id)
     parents = ("outcome", f"rows_{pinned.job.publish.view}")
-    tables = [partitions.create(conn, parent, batch.batch_id) for parent in parents] if first_plan else []
-    made = [partitions.identity(conn, table) for table in tables]
+    made = [partitions.make(conn, parent, batch.batch_id) for parent in parents] if first_plan else []
     reuse.prepare(conn)
     if not batch.params.get("reprocess"):
         reuse.find(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, pinned.validators_hash)
@@ -73,8 +72,9 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     settling = Settling.of(pinned, batch.contract_id, batch.params)
     if not first_plan:
         return _settle_in_chunks(conn, batch, settling)
-    settled = reuse.settle(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, settling, reuse.Partitions(*tables))
-    _attach(conn, batch, parents, tables, made)
+    tables = reuse.Partitions(*(one.table for one in made))
+    settled = reuse.settle(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, settling, tables)
+    _attach(conn, batch, made)
     return settled
 
 
@@ -87,28 +87,26 @@ def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int
     return settled
 
 
-def _attach(
-    conn: Connection, batch: Batch, parents: Sequence[str], tables: Sequence[composed.Identifier], made: Sequence[int]
-) -> None:
+def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
     """Index and attach what was filled beside the parents."""
-    for parent in parents:
-        partitions.index(conn, parent, batch.batch_id)
+    for one in made:
+        partitions.index(conn, one)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
-    for parent, table, identity in zip(parents, tables, made, strict=True):
-        partitions.refuse_replaced(conn, table, identity)
-        partitions.attach(conn, parent, batch.batch_id)
+    for one in made:
+        partitions.refuse_replaced(conn, one)
+        partitions.attach(conn, one.parent, batch.batch_id)
     conn.commit()
 
 
 def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> None:
     """Stored answers whose rules changed since: free of charge, and new rules are never bypassed."""
     checker = Checker(pinned)
-    payload = payloads.read_range(conn, env.payloads, batch.batch_id, 0, (batch.item_count or 0) - 1)
+    documents = payloads.Documents(conn, env.payloads, batch.batch_id, (batch.item_count or 0) - 1)
     rejected: list[int] = []
     renewed: list[int] = []
     for ordinal, result_id, answer in reuse.outdated(conn):
-        document = _skip_to(payload, ordinal) if checker.needs_payload else {}
+        document = documents.of(ordinal) if checker.needs_payload else {}
         verdict = checker.check_text(orjson.dumps(answer).decode(), document)
         if isinstance(verdict, Accepted):
             renewed.append(result_id)
@@ -120,10 +118,6 @@ def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDe
     reuse.reject(conn, rejected)
     reuse.renew(conn, renewed, pinned.validators_hash)
     conn.commit()
-
-
-def _skip_to(payload: Iterator[tuple[int, dict[str, object]]], ordinal: int) -> dict[str, object]:
-    return next(values for at, values in payload if at == ordinal)
 
 
 def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> tuple[int, int]:

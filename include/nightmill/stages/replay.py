@@ -7,7 +7,6 @@ From plan_shards on the child goes the way of every batch of its job.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -223,20 +222,20 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
     if batch.contract_id != parent.contract_id or parent.payload_batch_id is not None:
         _measure(env, conn, pinned, parent_id)
     parents = ("item", "attempt", "outcome", f"rows_{pinned.job.publish.view}")
-    made = {parent: partitions.create(conn, parent, batch.batch_id) for parent in parents}
-    filled = {parent: partitions.identity(conn, table) for parent, table in made.items()}
-    replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(made["item"], made["outcome"], made[parents[-1]]))
-    items.refuse_bad_manifest(conn, made["item"])
-    for one in parents:
-        partitions.index(conn, one, batch.batch_id)
+    made = [partitions.make(conn, parent, batch.batch_id) for parent in parents]
+    item, _, outcome, rows = (one.table for one in made)
+    replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(item, outcome, rows))
+    items.refuse_bad_manifest(conn, item)
+    for one in made:
+        partitions.index(conn, one)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     freezing.refuse_frozen(conn, batch)
-    for one in parents:
-        partitions.refuse_replaced(conn, made[one], filled[one])
-        if one != "item":
-            partitions.attach(conn, one, batch.batch_id)
-    replay.record_manifest(conn, batch.batch_id, parent_id, made["item"])
+    for one in made:
+        partitions.refuse_replaced(conn, one)
+        if one.parent != "item":
+            partitions.attach(conn, one.parent, batch.batch_id)
+    replay.record_manifest(conn, batch.batch_id, parent_id, item)
     partitions.attach(conn, "item", batch.batch_id)
     child = batches.move(conn, batch, BatchState.PLANNING, f"took over batch {parent_id}")
     conn.commit()
@@ -252,19 +251,15 @@ def _send_what_fails_todays_rules(env: Environment, conn: Connection, pinned: Jo
     if not partitions.attached(conn, "outcome", parent.batch_id):
         return 0
     checker = Checker(pinned)
-    payload = payloads.read_range(conn, env.payloads, parent.batch_id, 0, (parent.item_count or 0) - 1)
+    documents = payloads.Documents(conn, env.payloads, parent.batch_id, (parent.item_count or 0) - 1)
     failing = []
     for ordinal, answer in replay.outdated(conn, parent.batch_id, pinned.validators_hash):
-        document = _skip_to(payload, ordinal) if checker.needs_payload else {}
+        document = documents.of(ordinal) if checker.needs_payload else {}
         if not isinstance(checker.check_text(orjson.dumps(answer).decode(), document), Accepted):
             failing.append(ordinal)
     replay.send_too(conn, failing)
     conn.commit()
     return len(failing)
-
-
-def _skip_to(payload: Iterator[tuple[int, dict[str, Any]]], ordinal: int) -> dict[str, Any]:
-    return next(values for at, values in payload if at == ordinal)
 
 
 def _measure(env: Environment, conn: Connection, pinned: JobDefinition, parent_id: int) -> None:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 from psycopg.rows import class_row
 
-from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, TERMINAL_SHARD_STATES, ProviderBatchState, ShardState
+from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
+from nightmill.storage.shards import Shard
 
 Row = TypeVar("Row")
 
@@ -25,27 +26,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class ShardStanding:
+class ShardStanding(Shard):
     """A shard as it stands. `wake_at` is when it looks again at the latest."""
 
-    shard_id: int
-    batch_id: int
-    first_ordinal: int
-    last_ordinal: int
-    items: int
-    prompt_tokens: int
-    state: ShardState
     state_reason: str
-    wake_at: datetime | None
     settled_at: datetime | None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "state", ShardState(self.state))
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing is left to do."""
-        return self.state in TERMINAL_SHARD_STATES
 
 
 @dataclass(frozen=True, slots=True)

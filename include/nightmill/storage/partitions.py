@@ -7,6 +7,7 @@ never blocks new ones, and must run outside a transaction as the owner.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from psycopg import errors
 from psycopg import sql as composed
@@ -17,6 +18,23 @@ from nightmill.storage.ledger import Connection, refusals
 
 TRY_S = 0.2  # far below Postgres' deadlock_timeout of 1 s
 BETWEEN_TRIES_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Unattached:
+    """A partition that is filled beside its parent. `identity` tells it from one that another try makes anew under
+    the same name."""
+
+    parent: str
+    batch_id: int
+    table: composed.Identifier
+    identity: int
+
+
+def make(conn: Connection, parent: str, batch_id: int) -> Unattached:
+    """Like `create`, for a partition that is filled first and attached later."""
+    table = create(conn, parent, batch_id)
+    return Unattached(parent, batch_id, table, _identity(conn, table))
 
 
 def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
@@ -32,18 +50,17 @@ def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
     return composed.Identifier("nightmill", f"{parent}_{batch_id}")
 
 
-def identity(conn: Connection, table: composed.Identifier) -> int:
-    """Which table stands under this name now; another try of the task may drop it and make a new one."""
+def _identity(conn: Connection, table: composed.Identifier) -> int:
     row = conn.execute("select to_regclass(%s)::oid", (table.as_string(conn),)).fetchone()
     assert row is not None
     return int(row[0])
 
 
-def refuse_replaced(conn: Connection, table: composed.Identifier, filled: int) -> None:
+def refuse_replaced(conn: Connection, made: Unattached) -> None:
     """Raise StaleWriter unless the table is still the one that was filled: attaching another freeze's rows beside our
     payloads, for one, would give documents to wrong items."""
-    conn.execute(composed.SQL("lock table {} in row exclusive mode").format(table))  # a drop under way ends first
-    if identity(conn, table) != filled:
+    conn.execute(composed.SQL("lock table {} in row exclusive mode").format(made.table))  # a drop under way ends first
+    if _identity(conn, made.table) != made.identity:
         raise StaleWriter(
             "Another try of this task fills the batch's partitions anew.", "Nothing to do: that one goes on."
         )
@@ -55,10 +72,10 @@ def attached(conn: Connection, parent: str, batch_id: int) -> bool:
     return conn.execute(sql.text("partition_status"), values).fetchone() is not None
 
 
-def index(conn: Connection, parent: str, batch_id: int) -> None:
-    """Index a filled, unattached partition ahead of `attach`, which then takes milliseconds."""
+def index(conn: Connection, made: Unattached) -> None:
+    """Index a filled partition ahead of `attach`, which then takes milliseconds."""
     with refusals():
-        conn.execute("select nightmill.index_partition(%s, %s)", (parent, batch_id))
+        conn.execute("select nightmill.index_partition(%s, %s)", (made.parent, made.batch_id))
 
 
 def attach(conn: Connection, parent: str, batch_id: int) -> None:

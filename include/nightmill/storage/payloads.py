@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,25 @@ def read_range(
         for ordinal, line in enumerate(raw.split(b"\n")[:-1], first_ordinal):
             if first <= ordinal <= last:
                 yield ordinal, orjson.loads(line)
+
+
+class Documents:
+    """Payloads of a batch by ordinal, up to `last`: read sequentially while ordinals rise, a step back starts anew."""
+
+    def __init__(self, conn: Connection, store: PayloadStore, batch_id: int, last: int) -> None:
+        self._read_from = partial(read_range, conn, store, batch_id, last=last)
+        self._at = -1
+        self._stream: Iterator[tuple[int, dict[str, Any]]] = iter(())
+
+    def of(self, ordinal: int) -> dict[str, Any]:
+        """The payload of one item."""
+        if self._at < 0 or ordinal < self._at:
+            self._stream = self._read_from(ordinal)
+        for at, values in self._stream:
+            if at >= ordinal:
+                self._at = at
+                return values
+        raise AssertionError(f"the payload of item {ordinal} is missing")
 
 
 def _unpacked(store: PayloadStore, object_path: str, checksum: bytes) -> bytes:

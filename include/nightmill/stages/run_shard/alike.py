@@ -11,6 +11,7 @@ from pathlib import Path
 
 from nightmill.domain.failures import FailureClass, classify_line_error
 from nightmill.providers.port import LineError, ResultLine
+from nightmill.providers.result_files import split_lines
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import settlement
 from nightmill.storage.provider_batches import ProviderBatch
@@ -51,8 +52,7 @@ def all_failed_alike(context: ShardContext, one: ProviderBatch, files: Sequence[
 
 def _lines(context: ShardContext, files: Sequence[Path]) -> Iterator[ResultLine]:
     for path in files:
-        with path.open("rb") as raw:
-            yield from context.provider.read_lines(line.rstrip(b"\r\n") for line in raw)
+        yield from context.provider.read_lines(split_lines(path))
 
 
 def _shown(message: str, prompt: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from nightmill.domain.errors import Blocked
-from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.failures import QUEUE_FULL_CODES, Failure, FailureClass, classify_line_error
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import FileProblem
@@ -19,7 +19,6 @@ from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
 
-CAPACITY_CODES = {"token_limit_exceeded"}
 # Complaints about what all lines of a job share, even where the provider names the first line that has it.
 SHARED_CODES = {
     "model_not_found",
@@ -39,7 +38,7 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     if context.winding_down:
         return abandon(context, one, "refused by the provider's validation")
     codes = {problem.code for problem in problems}
-    if codes & CAPACITY_CODES:
+    if not codes.isdisjoint(QUEUE_FULL_CODES):
         context.send_nothing = True
         context.look_again_in(context.live.provider.poll_interval_s * 2)
         return abandon(context, one, "enqueued-token limit reached at the provider", refused="capacity")

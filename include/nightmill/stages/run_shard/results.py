@@ -61,10 +61,14 @@ class ResultReader:
 
     def arrivals(self, path: Path) -> Iterator[Arrival]:
         """One arrival per item that this file answers for the first time."""
-        documents = _Documents(self._context, self._batch) if self._checker.needs_payload else None
+        documents = self._documents() if self._checker.needs_payload else None
         for ordinal, line in self._one_per_item(self._context.provider.read_lines(self._in_item_order(path))):
             self._seen.add(ordinal)
             yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
+
+    def _documents(self) -> payloads.Documents:
+        context, last = self._context, max(self._batch.carries())
+        return payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id, last)
 
     def _one_per_item(self, lines: Iterator[ResultLine]) -> Iterator[tuple[int, _Told]]:
         """What the lines of one file say about each item; lines of one item stand together."""
@@ -156,28 +160,6 @@ class ResultReader:
             for _, offset, length in found:
                 line = content[offset : offset + length].rstrip(b"\r\n")
                 yield line.removeprefix(BOM) if offset == 0 else line
-
-
-class _Documents:
-    """Payloads by ordinal, read sequentially while ordinals rise; a step back starts a new read."""
-
-    def __init__(self, context: ShardContext, one: ProviderBatch) -> None:
-        self._context = context
-        self._last = max(one.carries())
-        self._at = -1
-        self._stream: Iterator[tuple[int, dict[str, Any]]] = iter(())
-
-    def of(self, ordinal: int) -> dict[str, Any]:
-        """The payload of one item."""
-        if self._at < 0 or ordinal < self._at:
-            self._stream = payloads.read_range(
-                self._context.conn, self._context.env.payloads, self._context.batch.batch_id, ordinal, self._last
-            )
-        for at, values in self._stream:
-            if at >= ordinal:
-                self._at = at
-                return values
-        raise AssertionError(f"the payload of item {ordinal} is missing")
 
 
 def _as_json(span: Any) -> dict[str, Any]:

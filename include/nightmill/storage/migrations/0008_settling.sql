@@ -3,31 +3,6 @@
 
 grant usage on sequence nightmill.result_result_id_seq to nightmill_writer;
 
--- As before, with one look at the written rows instead of two.
-create or replace function nightmill.guard_settling() returns trigger language plpgsql security definer
-set search_path = pg_catalog as $$
-declare
-    touched bigint;
-    lowest bigint;
-    highest bigint;
-    state_now text;
-    planned bigint;
-begin
-    for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
-        perform nightmill.fence_shared(touched);
-        select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
-        if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED') then
-            raise exception 'batch % is %: nothing can be settled in it', touched, coalesce(state_now, 'unknown')
-                using errcode = 'NM004';
-        end if;
-        if lowest < 0 or highest >= planned then
-            raise exception 'batch %: an ordinal lies outside its manifest of % items', touched, planned
-                using errcode = 'NM004';
-        end if;
-    end loop;
-    return null;
-end $$;
-
 -- Indexes an unattached partition, filled or not. Indexed already is fine.
 create function nightmill.index_partition(parent text, batch_id bigint) returns void
 language plpgsql security definer set search_path = pg_catalog as $$

@@ -1,7 +1,8 @@
 -- Cancelling and maintenance: what a cancelled batch has at the provider is still collected, for its answers and costs.
 
 -- As before, and one thing more: attempts of a CANCELLED batch may still come in from its ended provider batches,
--- because they were paid. They settle nothing: outcomes and staging rows stay refused.
+-- because they were paid. They settle nothing: outcomes and staging rows stay refused. The written rows are looked at
+-- once instead of twice.
 create or replace function nightmill.guard_settling() returns trigger language plpgsql security definer
 set search_path = pg_catalog as $$
 declare
