@@ -80,7 +80,8 @@ def test_a_waiting_shard_says_what_the_provider_says_and_when_it_looks_again(
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
     pipeline.wake(shard, fresh=True)
-    while pipeline.sql("select raw_status from nightmill.provider_batch") != [("in_progress",)]:
+    done = "select counts ->> 'completed' from nightmill.provider_batch where raw_status = 'in_progress'"
+    while pipeline.sql(done) != [("20",)]:
         pipeline.wake(shard)
     page = text_of(browser, shard_page(DAG, shard))
     ((provider_id, file_id),) = pipeline.sql("select provider_id, input_file_id from nightmill.provider_batch")

@@ -182,7 +182,10 @@ def test_an_alert_that_stands_is_kept_once_a_day(pipeline: Pipeline) -> None:
     assert pipeline.sql("select count(*) from nightmill.maintenance_action") == [(1,)]
 
 
-def test_a_broken_job_folder_stops_no_sweep(pipeline: Pipeline, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_job_folder_stops_no_sweep(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NIGHTMILL_JOBS_PATH", raising=False)
     pipeline.write("job.yaml", "nonsense: true\n")
     assert maintenance.live_jobs(pipeline.folder.parent) == {}
     assert "its folder is broken" in caplog.text
