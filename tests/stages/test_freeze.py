@@ -172,8 +172,8 @@ def test_awkward_text_goes_through_unharmed_and_unescaped(pipeline: Pipeline) ->
     pipeline.documents([("doc-1", "1", "客户", AWKWARD), ("doc-2", "1", "客户", "Plain.")])
     batch = pipeline.freeze()
     with pipeline.env.ledger() as conn:
-        frozen = dict(payloads.read_range(conn, pipeline.env.payloads, batch.batch_id, 0, 1))
-    assert frozen[0] == {"body": AWKWARD}
+        frozen = payloads.Documents(conn, pipeline.env.payloads, batch.batch_id)
+    assert frozen.of(0) == {"body": AWKWARD}
     shards = pipeline.plan(batch)
     set_faults(pipeline.simulator, hold=True)
     for shard in shards:

@@ -102,7 +102,7 @@ def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
 def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> None:
     """Stored answers whose rules changed since: free of charge, and new rules are never bypassed."""
     checker = Checker(pinned)
-    documents = payloads.Documents(conn, env.payloads, batch.batch_id, (batch.item_count or 0) - 1)
+    documents = payloads.Documents(conn, env.payloads, batch.batch_id)
     rejected: list[int] = []
     renewed: list[int] = []
     for ordinal, result_id, answer in reuse.outdated(conn):

@@ -251,7 +251,7 @@ def _send_what_fails_todays_rules(env: Environment, conn: Connection, pinned: Jo
     if not partitions.attached(conn, "outcome", parent.batch_id):
         return 0
     checker = Checker(pinned)
-    documents = payloads.Documents(conn, env.payloads, parent.batch_id, (parent.item_count or 0) - 1)
+    documents = payloads.Documents(conn, env.payloads, parent.batch_id)
     failing = []
     for ordinal, answer in replay.outdated(conn, parent.batch_id, pinned.validators_hash):
         document = documents.of(ordinal) if checker.needs_payload else {}

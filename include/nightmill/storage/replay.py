@@ -112,10 +112,9 @@ def payload_of_sent(
     conn: Connection, store: PayloadStore, parent_id: int
 ) -> Iterator[tuple[list[int], Iterator[dict[str, Any]]]]:
     """Ordinals and payloads of what is sent again, by payload object; others are not read."""
+    documents = payloads.Documents(conn, store, parent_id)
     for (ordinals,) in conn.execute(sql.text("replay_stretches"), {"parent_id": parent_id}).fetchall():
-        wanted = set(ordinals)
-        stretch = payloads.read_range(conn, store, parent_id, ordinals[0], ordinals[-1])
-        yield ordinals, (values for ordinal, values in stretch if ordinal in wanted)
+        yield ordinals, map(documents.of, ordinals)
 
 
 def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[int, str | None]]) -> None:

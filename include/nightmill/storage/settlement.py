@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import orjson
 import psycopg
+from psycopg import errors
 from psycopg.types.multirange import Int8Multirange
 
 from nightmill.domain.columns import Column
@@ -180,17 +181,21 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
 
 
 def _settle_accepted(conn: Connection, settling: Settling, values: dict[str, Any], expected: int) -> int:
-    """Store the accepted answers as first revisions of their keys; those that have a result already follow on a
-    slower path: superseded by a new revision where the rules say so, linked to the effective one otherwise."""
+    """Store the accepted answers and settle their items; returns how many. Nearly always all keys are new. Where one
+    has a result already, its chunk takes the slower path: superseded by a new revision where the rules say so, linked
+    to the effective one otherwise."""
     if not expected:
         return 0
-    accepted = conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
-    if accepted == expected:
-        return accepted
-    conn.execute(sql.text("arrived_drop_settled"), values)
+    if not settling.reprocess:
+        try:
+            with conn.transaction():
+                return conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
+        except errors.UniqueViolation as fault:
+            if fault.diag.constraint_name != "result_effective":
+                raise
     conn.execute(sql.text("results_supersede"), values)
     conn.execute(sql.text("revisions_store"), values)
-    return accepted + conn.execute(sql.text("accepted_link").format(**settling.parts), values).rowcount
+    return conn.execute(sql.text("accepted_link").format(**settling.parts), values).rowcount
 
 
 def _keep(conn: Connection, values: dict[str, Any]) -> int:

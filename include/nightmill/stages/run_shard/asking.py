@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -29,8 +30,13 @@ class Asking:
         self._context = context
         self._failed = failed
         self._rejected = RejectedAnswers(context, failed)
-        self._counter = TokenCounter(provider.model, provider.endpoint)
         self._room = (provider.context_window_tokens or 2**62) - provider.output_reserve_tokens
+
+    @cached_property
+    def _counter(self) -> TokenCounter:
+        """Made for the first repair: its tables take 130 MB."""
+        provider = self._context.pinned.job.provider
+        return TokenCounter(provider.model, provider.endpoint)
 
     def request(self, custom_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
         """The request of one item, whose original one has that many prompt tokens."""

@@ -80,7 +80,6 @@ def _requests(
     context: ShardContext, token: str, wanted: Mapping[int, int], failed: Mapping[int, FailedItem]
 ) -> Iterator[tuple[int, Request]]:
     asking = Asking(context, {ordinal: one for ordinal, one in failed.items() if ordinal in wanted})
-    first, last = next(iter(wanted)), next(reversed(list(wanted)))
-    for ordinal, values in payloads.read_range(context.conn, context.env.payloads, context.batch.batch_id, first, last):
-        if ordinal in wanted:
-            yield ordinal, asking.request(custom_id(token, ordinal), ordinal, wanted[ordinal], values)
+    documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
+    for ordinal, tokens in wanted.items():
+        yield ordinal, asking.request(custom_id(token, ordinal), ordinal, tokens, documents.of(ordinal))

@@ -67,8 +67,8 @@ class ResultReader:
             yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
 
     def _documents(self) -> payloads.Documents:
-        context, last = self._context, max(self._batch.carries())
-        return payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id, last)
+        context = self._context
+        return payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
 
     def _one_per_item(self, lines: Iterator[ResultLine]) -> Iterator[tuple[int, _Told]]:
         """What the lines of one file say about each item; lines of one item stand together."""

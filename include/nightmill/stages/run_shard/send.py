@@ -18,9 +18,9 @@ from nightmill.storage.settlement import FailedItem
 MOST_HALVINGS = 6  # a queue that others keep full must not grind files to dust
 
 
-def what_is_due(context: ShardContext) -> None:
-    """Send all items that are unsettled, not carried and not waiting for a retry round."""
-    wanted = _candidates(context)
+def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
+    """Send those of the unsettled items (ordinal -> prompt tokens) that are not carried and wait for no retry round."""
+    wanted = _candidates(context, unsettled)
     if not wanted or context.send_nothing:
         return
     ranges = provider_batches.multirange(wanted)
@@ -65,8 +65,8 @@ def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int
         context.note(f"{waiting} items wait for their next round")
 
 
-def _candidates(context: ShardContext) -> dict[int, int]:
-    """Ordinal -> prompt tokens of what could be sent, after settling what another batch answered meanwhile."""
+def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int, int]:
+    """What of it could be sent, after settling what another batch answered meanwhile."""
     shard = context.shard
     carried = {
         ordinal
@@ -74,8 +74,7 @@ def _candidates(context: ShardContext) -> dict[int, int]:
         if one.live
         for ordinal in one.carries()
     }
-    rest = settlement.unsettled_in(context.conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
-    wanted = {ordinal: tokens for ordinal, tokens in rest if ordinal not in carried}
+    wanted = {ordinal: tokens for ordinal, tokens in unsettled.items() if ordinal not in carried}
     if not wanted:
         context.conn.commit()
         return wanted

@@ -108,13 +108,15 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
     conn.commit()
     try:
         _advance_all(context)
-        if not _all_settled(context):
-            send.what_is_due(context)
+        unsettled = _unsettled(context)
+        if unsettled:
+            send.what_is_due(context, unsettled)
+            unsettled = _unsettled(context)
     except Blocked as fault:
         conn.rollback()
         _block(context, fault)
         raise
-    if _all_settled(context):
+    if not unsettled:
         shards.move(conn, shard, context.holder, ShardState.SETTLED, "every item is settled")
         conn.commit()
         return Finished(_line(context, "settled"))
@@ -136,11 +138,12 @@ def _advance_all(context: ShardContext) -> None:
         raise blocked
 
 
-def _all_settled(context: ShardContext) -> bool:
+def _unsettled(context: ShardContext) -> dict[int, int]:
+    """Ordinal -> prompt tokens of the items that have no outcome."""
     shard = context.shard
     rest = settlement.unsettled_in(context.conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
     context.conn.commit()
-    return not rest
+    return dict(rest)
 
 
 def _wait(context: ShardContext) -> Waiting:

@@ -19,17 +19,13 @@ with accepted as materialized (
         %(validators_hash)s, %(contract_id)s, %(prompt_version)s, model, %(batch_id)s, %(provider_batch_id)s,
         prompt_tokens, completion_tokens, answered_at
     from accepted
-    on conflict (key) where (effective) do nothing
-    returning result_id
-), linked as materialized (
-    select accepted.* from accepted join stored using (result_id)
 ), settled as (
     insert into nightmill.outcome (batch_id, ordinal, kind, result_id)
     select %(batch_id)s, ordinal, 'accepted', result_id
-    from linked
+    from accepted
 )
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
     prompt_version, answered_at{names})
 select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model,
     %(prompt_version)s, answered_at{typed}
-from linked, jsonb_to_record(linked.answer) as typed ({record})
+from accepted, jsonb_to_record(accepted.answer) as typed ({record})

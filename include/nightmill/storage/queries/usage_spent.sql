@@ -1,20 +1,16 @@
 with attempted as (
-    select count(*) as requests,
-        coalesce(sum(coalesce(attempt.prompt_tokens, guessed.tokens)), 0) as prompt,
-        coalesce(sum(attempt.completion_tokens), 0) as completion,
-        coalesce(sum(attempt.cached_tokens), 0) as cached,
-        count(guessed.tokens) as estimated
+    select count(*) as requests, coalesce(sum(prompt_tokens), 0) as prompt,
+        coalesce(sum(completion_tokens), 0) as completion, coalesce(sum(cached_tokens), 0) as cached
+    from nightmill.attempt
+    where batch_id = %(batch_id)s
+), guessed as (
+    select coalesce(sum(item.tokens), 0) as prompt, count(*) as requests
     from nightmill.attempt
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = attempt.ordinal
     left join nightmill.provider_batch_usage as told on told.batch_id = %(batch_id)s
         and told.provider_batch_id = attempt.provider_batch_id and told.is_reported
-    cross join lateral (
-        select case
-            when attempt.prompt_tokens is null and attempt.sent_upstream and told.provider_batch_id is null
-            then item.tokens
-        end as tokens
-    ) as guessed
-    where attempt.batch_id = %(batch_id)s
+    where attempt.batch_id = %(batch_id)s and attempt.prompt_tokens is null and attempt.sent_upstream
+        and told.provider_batch_id is null
 ), unattributed as (
     select coalesce(sum(unattributed_prompt_tokens), 0) as prompt,
         coalesce(sum(unattributed_completion_tokens), 0) as completion,
@@ -22,7 +18,7 @@ with attempted as (
     from nightmill.provider_batch_usage
     where batch_id = %(batch_id)s and is_reported
 )
-select attempted.requests, (attempted.prompt + unattributed.prompt)::bigint as prompt,
+select attempted.requests, (attempted.prompt + guessed.prompt + unattributed.prompt)::bigint as prompt,
     (attempted.completion + unattributed.completion)::bigint as completion,
-    (attempted.cached + unattributed.cached)::bigint as cached, attempted.estimated
-from attempted, unattributed
+    (attempted.cached + unattributed.cached)::bigint as cached, guessed.requests as estimated
+from attempted, guessed, unattributed

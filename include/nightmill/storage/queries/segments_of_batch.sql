@@ -1,5 +1,5 @@
 select segment.first_ordinal, segment.object_path, segment.raw_sha256
 from nightmill.payload_segment as segment
 join nightmill.batch on coalesce(batch.payload_batch_id, batch.batch_id) = segment.batch_id
-where batch.batch_id = %(batch_id)s and segment.last_ordinal >= %(first)s and segment.first_ordinal <= %(last)s
+where batch.batch_id = %(batch_id)s
 order by segment.first_ordinal
