@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from psycopg import errors
 from psycopg import sql as composed
+from psycopg.types.string import BytesBinaryDumper
 
 from nightmill.domain.errors import SourceError
 from nightmill.storage import sql
@@ -27,11 +28,13 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
     ).format(table)
     count = 0
     try:
-        with conn.cursor() as cursor, cursor.copy(statement) as copy:
-            copy.set_types(_COLUMN_TYPES)
-            for row in rows:
-                copy.write_row((batch_id, *row))
-                count += 1
+        with conn.cursor() as cursor:
+            cursor.adapters.register_dumper(bytes, BytesBinaryDumper)  # else bytea gets one that is not compiled
+            with cursor.copy(statement) as copy:
+                copy.set_types(_COLUMN_TYPES)
+                for row in rows:
+                    copy.write_row((batch_id, *row))
+                    count += 1
     except (UnicodeEncodeError, errors.CharacterNotInRepertoire):  # their text can quote values
         raise SourceError(
             "An id, version, tenant or domain of the source holds a NUL character or half a surrogate pair, which "
