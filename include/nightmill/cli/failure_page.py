@@ -23,7 +23,7 @@ _ACTIONS = {
     Action.RETRY: "the item is sent again after a backoff with jitter",
     Action.WAIT: "a full queue is waited for; without money the batch stops and asks a person; no item fails",
     Action.GIVE_UP: "the item becomes a dead letter at once",
-    Action.REPAIR: "the item is asked again, within the job's cap",
+    Action.REPAIR: "the item is asked again, within the job's cap; then it ends as `repair.exhausted` says",
     Action.WRITE_AGAIN: "the write is repeated; writes are idempotent",
     Action.ASK: "nothing more is spent: the batch is BLOCKED and its task fails with the reason until a person acts",
 }

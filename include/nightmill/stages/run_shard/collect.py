@@ -31,7 +31,7 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
     alike = None if context.winding_down else all_failed_alike(context, one, files)
     reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=alike is not None)
     context.conn.commit()
-    total = Settled(0, 0, 0)
+    total = Settled()
     failures: Counter[FailureClass] = Counter()
     for path in files:
         total += _file(context, one, reader, path, failures)
@@ -74,7 +74,8 @@ def _second_look(
 def _told(context: ShardContext, total: Settled) -> str:
     if context.winding_down:
         return f"{total.accepted} answers kept for reuse, {total.again} lines without a new one"
-    return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered, {total.again} to be sent again"
+    in_review = f", {total.in_review} in review" if total.in_review else ""
+    return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered{in_review}, {total.again} to be sent again"
 
 
 def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str) -> Path:
@@ -89,7 +90,7 @@ def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str
 def _file(
     context: ShardContext, one: ProviderBatch, reader: ResultReader, path: Path, failures: Counter[FailureClass]
 ) -> Settled:
-    total = Settled(0, 0, 0)
+    total = Settled()
     chunk: list[Arrival] = []
     for arrival in reader.arrivals(path):
         if arrival.failure is not None:
@@ -109,7 +110,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
     A chunk that the database cannot hold is settled in halves, until the answer that does not fit stands alone.
     """
     if not chunk:
-        return Settled(0, 0, 0)
+        return Settled()
     try:
         fence.enter(context.conn, context.holder)
         settled = settlement.arrive(context.conn, one, chunk, context.settling)
@@ -132,7 +133,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
 
 
 def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Settled:
-    total = Settled(0, 0, 0)
+    total = Settled()
     missing = reader.missing()
     for first in range(0, len(missing), CHUNK):
         total += _settle(context, one, [Arrival(ordinal, lost_line()) for ordinal in missing[first : first + CHUNK]])
