@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from msgspec import structs
+
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter, Unstorable
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
@@ -119,7 +121,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
     except Unstorable:
         context.conn.rollback()
         if len(chunk) == 1:
-            unfit = Arrival(chunk[0].ordinal, does_not_fit())
+            unfit = structs.replace(chunk[0], failure=does_not_fit(), answer=None, notes=(), citations=())  # still paid
             if chunk == [unfit]:  # not the answer's fault, then
                 raise
             return _settle(context, one, [unfit])
