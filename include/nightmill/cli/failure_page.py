@@ -44,8 +44,8 @@ cannot hold and which become U+FFFD (`sanitised`). Nothing is guessed: prose aro
 a truncated text is a failure.
 
 Passed over and counted in the log: lines of nobody's request, the same line twice, an error line beside an answer to
-the same request, lines that cannot be read. Items that no line answers are lost, and only after their file was fetched
-once more.
+the same request, lines that cannot be read. Items that no line answers are lost, and only after their files were
+fetched once more, and twice again where they hold fewer lines than the provider says it finished.
 """
 
 
