@@ -226,7 +226,11 @@ class Maintenance(Config):
     batch_days: float = Field(
         default=90,
         ge=1,
-        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days).",
+        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days). The "
+        "newest one is kept, so that its dead letters can be looked at and replayed.",
+    )
+    log_days: float = Field(
+        default=365, ge=1, description="What maintenance did to the job's batches is forgotten after this (days)."
     )
 
 
