@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+import zstandard
 from support.forced import executions, fault_log
 from support.pipeline import Pipeline
 from support.shard_under_faults import CONTENT, ITEMS, all_accepted, codes, driven, odd
@@ -12,6 +13,8 @@ from support.steps import counts, one_shard, paid_once, provider_batches, publis
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.stages.run_shard import Waiting
+
+NO_SIZE = {"route": "GET /v1/files/{file_id}", "status": 404, "times": None}
 
 
 def test_c01_a_batch_without_an_output_file_gives_its_items_back_and_publishes_nothing(pipeline: Pipeline) -> None:
@@ -68,17 +71,30 @@ def test_c07_answers_in_any_order_reach_their_own_rows(pipeline: Pipeline) -> No
     assert all(f"Text number {int(source_id[-2:])}." in title for source_id, title in rows)
 
 
-def test_c08_lines_in_neither_file_are_asked_again_after_a_second_look(pipeline: Pipeline) -> None:
+def test_c08_lines_in_neither_file_are_asked_again_after_a_few_further_looks(pipeline: Pipeline) -> None:
     all_accepted(pipeline, **odd("lost"))
     assert codes(pipeline) == {("transient", "lost_line"): 4}
-    assert pipeline.simulator.books(summary=True)["calls"][CONTENT] == 3  # the output twice, then the second round's
+    assert pipeline.simulator.books(summary=True)["calls"][CONTENT] == 5  # three further looks, then the second round's
 
 
 def test_c08_c29_a_cut_that_nobody_can_notice_is_mended_by_the_second_look(pipeline: Pipeline) -> None:
     """Cut at the end of a line, no Content-Length, and the file object cannot be asked for its size."""
-    no_size = {"route": "GET /v1/files/{file_id}", "status": 404, "times": None}
-    all_accepted(pipeline, cut_content_unannounced=1, call=no_size)
+    all_accepted(pipeline, cut_content_unannounced=1, call=NO_SIZE)
     assert codes(pipeline) == {}
+
+
+def test_c08_c29_two_such_cuts_in_a_row_are_mended_by_a_third_look(pipeline: Pipeline) -> None:
+    all_accepted(pipeline, cut_content_unannounced=2, call=NO_SIZE)
+    assert codes(pipeline) == {}
+    [(token,)] = pipeline.sql("select token from nightmill.provider_batch")
+    [kept] = pipeline.store.rglob(f"{token}-output.jsonl.zst")
+    with zstandard.open(kept, "rt") as lines:
+        assert len(list(lines)) == ITEMS
+
+
+def test_c08_c29_a_cut_error_file_is_looked_at_again_too(pipeline: Pipeline) -> None:
+    all_accepted(pipeline, cut_content_unannounced=1, call=NO_SIZE, line_error={"code": "server_overloaded"})
+    assert codes(pipeline) == {("transient", "server_overloaded"): ITEMS}
 
 
 def test_c11_a_line_twice_or_of_a_stranger_counts_once_or_not_at_all(pipeline: Pipeline) -> None:

@@ -21,8 +21,8 @@ STRIKES = (
     "cut_content_unannounced",
     "hide_files",
 )
-# A file that is cut twice in a row at the end of a line, by a server that names no length, cannot be told from one
-# that lost these lines. So the next such cut comes when nobody can still be at the second look after the last one.
+# A file that is cut at each look at the end of a line, by a server that names no length, cannot be told from one that
+# lost these lines. So the next such cut comes when nobody can still be at the look after the last one.
 BETWEEN_SILENT_CUTS_S = 3.0
 
 

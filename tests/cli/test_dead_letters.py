@@ -10,8 +10,10 @@ from threading import Thread
 from typing import Any
 
 import pytest
+import zstandard
 from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, FILTERED, replayed, with_dead_letters
+from support.steps import run_unchecked
 
 from nightmill.cli import status
 from nightmill.cli.commands import main
@@ -85,6 +87,36 @@ def test_a_dead_letter_comes_with_its_context_and_its_message_only_on_request(
     assert (deployed.store / letter["payload_object"]).is_file()
 
 
+def test_an_item_in_review_is_found_with_the_place_of_its_answer(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuses_seven = (
+        "pages: int\n\n    def model_post_init(self, _):\n"
+        "        if 'number 7.' in self.title:\n            raise ValueError('no')\n"
+    )
+    deployed.edit("output.py", "pages: int\n", refuses_seven)
+    deployed.edit("job.yaml", "publish:", "repair: {attempts: 0, exhausted: in_review}\npublish:")
+    parent = with_dead_letters(deployed, BAD_INPUT).batch_id
+    assert found(capsys, "--ended-as", "in_review") == ["doc-07"]
+    assert len(found(capsys, "--ended-as", "dead_lettered")) == 4
+    assert f"notes: batch {parent}  output/schema  1  in review  since 20" in said(capsys, "--count")
+    [line] = said(capsys, "--id", "doc-07").splitlines()
+    assert "output/schema  attempts 1" in line
+    assert "  in review  " in line
+    # A later batch, in which the document has another place, copies it.
+    deployed.sql("delete from documents where id < 'doc-05'")
+    deployed.sql("update documents set version = '2' where id = 'doc-09'")
+    child = run_unchecked(deployed, "run-2")
+    assert child.counts["in_review"] == 1
+    [letter] = json.loads(said(capsys, "--json", "--batch", str(child.batch.batch_id), "--id", "doc-07"))
+    assert (letter["ordinal"], letter["gave_up_ordinal"], letter["gave_up_in"]) == (2, 6, parent)
+    assert letter["answer_object"] in said(capsys, "--messages", "--id", "doc-07")
+    with zstandard.open(deployed.store / letter["answer_object"], "rt") as lines:
+        assert letter["answer_custom_id"] in [json.loads(line)["custom_id"] for line in lines]
+    assert main(["replay", "--job", "notes", "--jobs", str(deployed.folder.parent), "--dry-run", "--id", "doc-07"]) == 0
+    assert "1 item of batch 2 sent again; in review: 1 output/schema; carried" in capsys.readouterr().out
+
+
 def test_a_copied_dead_letter_names_the_batch_and_the_versions_under_which_it_gave_up(
     deployed: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -117,9 +149,10 @@ def test_a_dry_run_of_replay_says_what_would_be_sent_again(
             {"class": "input", "code": "bad", "letters": 4},
             {"class": "policy", "code": "content_filter", "letters": 2},
         ],
+        "in_review": [],
     }  # fmt: skip
     assert main([*options, "--tenant", "nobody"]) == 1
-    assert "no dead letter that matches" in capsys.readouterr().err
+    assert "no dead letter or item in review that matches" in capsys.readouterr().err
     assert main(options[:-1]) == 1  # without Airflow's address
     assert "trigger the DAG nightmill_replay in the UI" in capsys.readouterr().err
 

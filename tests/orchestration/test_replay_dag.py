@@ -36,6 +36,7 @@ def test_the_choice_is_made_first_and_then_triggered(served: Any) -> None:
     [
         {"job": "license_audit"},
         {"job": "license_audit", "batch": 3, "classes": ["input"], "codes": ["bad"], "tenants": [], "ids": ["a"]},
+        {"job": "license_audit", "ended_as": ["in_review"]},
         {"job": "license_audit", "since": "2026-01-01T00:00:00Z", "dry_run": True, "note": "why"},
     ],
 )
@@ -71,8 +72,8 @@ class Run:
 
 
 FORM: dict[str, Any] = {
-    "job": "notes", "batch": None, "classes": ["input"], "codes": [], "tenants": ["acme"], "ids": [], "since": None,
-    "dry_run": False, "note": None,
+    "job": "notes", "batch": None, "classes": ["input"], "codes": [], "ended_as": [], "tenants": ["acme"], "ids": [],
+    "since": None, "dry_run": False, "note": None,
 }  # fmt: skip
 
 

@@ -31,6 +31,11 @@ def test_a_vector_is_read_and_used_no_completion_tokens() -> None:
     assert read_one(good()) == Embedding("r-1", [0.25, -1.0, 3.0], "m-2025", Usage(5, 0))
 
 
+def test_more_tokens_than_any_request_has_are_no_count() -> None:
+    found = read_one(good(usage={"prompt_tokens": 2**31}))
+    assert found == Embedding("r-1", VECTOR, "m-2025", Usage(None, None))
+
+
 def test_a_body_that_is_a_json_string_is_read() -> None:
     line = good()
     line["response"]["body"] = json.dumps(line["response"]["body"])
@@ -42,7 +47,7 @@ def test_usage_that_is_not_said_is_unknown_and_not_zero(usage: object) -> None:
     assert read_one(good(usage=usage)) == Embedding("r-1", VECTOR, "m-2025", Usage(None, None))
 
 
-@pytest.mark.parametrize("odd", ["NaN", "-Infinity", "null", '"0.5"', "true", "1" + "0" * 400])
+@pytest.mark.parametrize("odd", ["NaN", "-Infinity", "null", '"0.5"', "true", "1" + "0" * 400, "1e999", "-1e999"])
 def test_what_is_no_number_stands_as_none_among_the_numbers(odd: str) -> None:
     raw = json.dumps(good()).replace("0.25", odd).encode()
     found = read_one(raw)

@@ -102,11 +102,25 @@ def test_output_failures_show_what_they_cost(priced: Pipeline) -> None:
     assert f"{cost:.4f}" in report.render(made)
 
 
+def test_a_provider_batch_whose_lines_all_failed_reports_no_tokens_and_none_are_guessed(priced: Pipeline) -> None:
+    batch, shard = one_shard(priced)
+    set_faults(priced.simulator, line_error=[{"match": "", "times": 1}])
+    priced.drive([shard])
+    made = publish_unchecked(priced, batch)
+
+    usage = priced.simulator.books(summary=True)["usage"]
+    assert (made.spent.requests, made.spent.estimated) == (40, 0)
+    assert (made.spent.prompt, made.spent.completion) == (usage["prompt_tokens"], usage["completion_tokens"])
+    assert priced.sql("select reported_prompt_tokens > 0 from nightmill.provider_batch_usage order by 1") == [
+        (False,), (True,),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("usage", "told"),
     [
         (None, (None, None)),
-        ({"input_tokens": 0, "output_tokens": 0}, (None, None)),  # a report of nothing is no report
+        ({"input_tokens": 0, "output_tokens": 0}, (None, None)),  # no report: the lines have answers
         ({"input_tokens": "many"}, (None, None)),
         ({"input_tokens": 1e30, "output_tokens": None}, (10**15, 0)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens": 2}, (7, 3)),

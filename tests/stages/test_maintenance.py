@@ -20,6 +20,7 @@ from support.steps import (
 )
 
 from nightmill import maintenance
+from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
@@ -156,6 +157,51 @@ def test_raw_files_go_first_then_the_batch_and_what_is_shown_or_needed_for_a_rol
     assert pipeline.sql("select count(*), min(batch_id) from results.notes") == [(20, third)]
     assert report.build(pipeline.env, first).counts == {"accepted": 20}  # what was reconciled stays known
     assert run_unchecked(pipeline, "run-4").counts == {"reused": 20}  # and so do the answers
+
+
+def test_the_newest_batch_of_a_job_is_kept_with_its_dead_letters_and_the_one_before_is_not(pipeline: Pipeline) -> None:
+    set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
+    for run_id in ("run-1", "run-2"):
+        with pytest.raises(Terminal, match=r"is below quality\.min_completion_rate"):
+            run_unchecked(pipeline, run_id)
+    pipeline.clock_offset += timedelta(days=91)
+    assert [one.batch_id for one in swept(pipeline, Sweep.RETENTION, dry_run=True) if "letters" in one.what] == [1]
+    swept(pipeline, Sweep.RETENTION)
+    assert pipeline.sql("select batch_id, code from nightmill.dead_letter") == [(2, "bad")]
+    third = pipeline.freeze("run-3")
+    assert pipeline.plan(third) == []
+    assert counts(pipeline, third) == {"reused": 19, "dead_lettered": 1}  # and is not asked again
+    # Once the job's folder is gone, nobody will replay it.
+    done = maintenance.run(pipeline.env, {}, pipeline.admin_dsn, Sweep.RETENTION, dry_run=True)
+    assert {one.batch_id for one in done} == {2}
+
+
+def test_the_log_of_maintenance_is_forgotten_by_whole_days_after_the_jobs_time(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "maintenance: {log_days: 30}\npublish:")
+    batch_id, _ = sent(pipeline)
+    for days, batch in ((29, batch_id), (32, batch_id), (366, None), (363, None)):
+        pipeline.sql(
+            "insert into nightmill.maintenance_action (sweep, batch_id, what, alert, done_at) "
+            "values ('stuck', %s, %s, true, clock_timestamp() - make_interval(days => %s))",
+            batch, f"{days} days ago", days,
+        )  # fmt: skip
+    [planned] = swept(pipeline, Sweep.RETENTION, dry_run=True)
+    assert (planned.what, planned.batch_id) == ("2 lines of the log of maintenance deleted", None)
+    assert len(pipeline.sql("select * from nightmill.maintenance_action")) == 4
+    assert swept(pipeline, Sweep.RETENTION) == [planned]
+    kept = pipeline.sql("select what from nightmill.maintenance_action order by action_id")
+    assert kept == [("29 days ago",), ("363 days ago",), (planned.what,)]
+    assert swept(pipeline, Sweep.RETENTION) == []
+
+
+def test_the_log_of_a_job_whose_folder_cannot_be_read_is_kept_as_its_newest_batch_says(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "maintenance: {log_days: 3650}\npublish:")
+    batch_id, _ = sent(pipeline)
+    pipeline.sql(
+        "insert into nightmill.maintenance_action (sweep, batch_id, what, alert, done_at) "
+        "values ('stuck', %s, 'long ago', true, clock_timestamp() - interval '1000 days')", batch_id,
+    )  # fmt: skip
+    assert maintenance.run(pipeline.env, {}, pipeline.admin_dsn, Sweep.RETENTION, dry_run=True) == []
 
 
 def test_a_cancelled_batch_is_kept_until_it_is_wound_down(pipeline: Pipeline) -> None:

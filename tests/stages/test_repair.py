@@ -6,12 +6,22 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from support.pipeline import Pipeline
-from support.steps import counts, one_shard, paid_once, provider_batches
+from support.replays import replayed
+from support.steps import (
+    counts,
+    one_shard,
+    paid_once,
+    provider_batches,
+    publish_unchecked,
+    run_unchecked,
+    set_faults,
+)
 
-from nightmill.domain.errors import ProviderUnavailable
+from nightmill.domain.errors import ProviderUnavailable, Terminal
 from nightmill.domain.job import Job
 from nightmill.domain.repair import output_reserve
 from nightmill.providers.openai_batch import OpenAIBatch
@@ -32,6 +42,9 @@ def answering(
     pipeline.edit("job.yaml", "model: echo-1", "model: gold-1")
 
 
+IN_REVIEW = (
+    "repair: {exhausted: in_review}\ndead_letters: {max_count: 0}\nquality: {min_completion_rate: 0.5}\npublish:"
+)
 WRONG = '{"title": "t5", "pages": "five"}'
 WRONG_TYPE = {"match": "Text number 5.", "answer": WRONG}
 REPAIRED = {
@@ -78,6 +91,50 @@ def test_a_repair_that_fails_too_gives_the_item_up(
     assert counts(pipeline, batch) == {"accepted": 19, "dead_lettered": 1}
     assert pipeline.sql("select code, attempts from nightmill.dead_letter") == [("schema", 2)]
     paid_once(pipeline, 21)
+
+
+def test_where_the_job_says_so_an_item_whose_repair_fails_too_waits_in_review(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE])
+    set_faults(pipeline.simulator, line_error=[{"match": "-7$", "status": 400, "code": "bad", "times": None}])
+    pipeline.edit("job.yaml", "publish:", IN_REVIEW)
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 18, "in_review": 1, "dead_lettered": 1}
+    made = publish_unchecked(pipeline, batch)
+    assert sorted(made.gaps) == [("dead_lettered/input/bad", 1), ("in_review/output/schema", 1)]
+    assert made.shown is not None
+    assert made.shown.gaps == 2
+    assert pipeline.sql("select class, code, message, attempts, ended_as from nightmill.dead_letter order by 1") == [
+        ("input", "bad", ANY, 1, "dead_lettered"), ("output", "schema", "pages: int_type", 2, "in_review"),
+    ]  # fmt: skip
+
+
+def test_an_item_in_review_counts_as_a_gap_against_the_completion_rate(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE])
+    pipeline.edit("job.yaml", "publish:", "repair: {exhausted: in_review}\npublish:")
+    with pytest.raises(Terminal, match=r"0.9500 is below .* 1.0000; gaps by code: .'in_review/output/schema': 1"):
+        run_unchecked(pipeline)
+
+
+def test_an_item_in_review_is_not_asked_again_until_somebody_replays_it(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE])
+    pipeline.edit("job.yaml", "publish:", IN_REVIEW)
+    run_unchecked(pipeline)
+    paid_once(pipeline, 21)
+    pipeline.edit("job.yaml", "exhausted: in_review", "exhausted: dead_lettered")
+    second = run_unchecked(pipeline, "run-2")
+    assert second.counts == {"reused": 19, "in_review": 1}
+    assert second.alerts == []
+    paid_once(pipeline, 21)
+    third = replayed(pipeline, second.batch.batch_id, ended_as=["in_review"])
+    assert third.counts == {"reused": 19, "dead_lettered": 1}
+    assert pipeline.simulator.books(summary=True)["executed"] == 23
 
 
 def test_a_repair_whose_upload_was_interrupted_is_sent_as_the_same_repair(

@@ -64,7 +64,7 @@ def test_each_condition_chooses(pipeline: Pipeline) -> None:
     assert look(codes=["content_filter"]) == {("policy", "content_filter"): 2}
     assert look(ids=["doc-05"]) == {("input", "bad"): 1}
     assert look(since=parent.frozen_at) == look()
-    with pytest.raises(Terminal, match=r"no dead letter that matches.*dead-letters --batch"):
+    with pytest.raises(Terminal, match=r"no dead letter or item in review that matches.*dead-letters --batch"):
         look(tenants=["nobody"])
     assert pipeline.sql("select count(*) from nightmill.batch") == [(1,)]
 

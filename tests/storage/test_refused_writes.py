@@ -122,6 +122,7 @@ def test_an_outcome_without_its_reason_is_refused(ledger: Ledger) -> None:
         ("accepted", "null", "null"),
         ("dead_lettered", "null", "null"),
         ("dead_lettered", "1", "'x'"),
+        ("in_review", "null", "null"),
         ("lost", "null", "null"),
     ):
         statement = (

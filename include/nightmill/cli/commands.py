@@ -8,11 +8,11 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
-from nightmill.domain.failures import FailureClass
+from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
 
@@ -87,7 +87,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def dead_letters(arguments: argparse.Namespace) -> int:
-    """Items that gave up."""
+    """Items that gave up or wait in review."""
     from nightmill.cli import dead_letters as command
 
     return command.run(arguments)
@@ -156,7 +156,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _operations(commands: Any, common: argparse.ArgumentParser, jobs: argparse.ArgumentParser) -> None:
-    one = commands.add_parser("dead-letters", parents=[common], help="items that gave up, and why")
+    one = commands.add_parser("dead-letters", parents=[common], help="items that gave up or wait in review, and why")
     one.add_argument("--job", help="of this job only")
     _choice_arguments(one)
     one.add_argument("--count", action="store_true", help="numbers by batch and reason")
@@ -196,10 +196,11 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _choice_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which dead letters. Without any: all of them."""
+    """Which dead letters and items in review. Without any: all of them."""
     parser.add_argument("--batch", type=int, help="of this batch; replay takes the job's newest ended one without it")
     parser.add_argument("--class", dest="classes", action="append", default=[], choices=list(FailureClass))
     parser.add_argument("--code", dest="codes", action="append", default=[], help="such as schema; may be repeated")
+    parser.add_argument("--ended-as", action="append", default=[], choices=get_args(EndedAs), help="one kind only")
     parser.add_argument("--tenant", dest="tenants", action="append", default=[], help="may be repeated")
     parser.add_argument("--id", "--ids", dest="ids", nargs="+", action="extend", default=[], help="ids of the source")
     parser.add_argument("--since", type=_moment, help="gave up since, such as 2026-01-31 or 2026-01-31T02:00+00:00")

@@ -1,4 +1,7 @@
-"""dead-letters: the items that gave up, with their context. Messages can quote a document: only on request."""
+"""dead-letters: the items that gave up or wait in review, with their context.
+
+Messages can quote a document: only on request.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any
 from nightmill.connections import environment_of
 from nightmill.domain.dead_letters import Choice
 from nightmill.domain.errors import ConfigError
+from nightmill.stages.run_shard.custom_ids import custom_id
 from nightmill.storage import dead_letters
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope
 
@@ -41,6 +45,7 @@ def choice_of(arguments: argparse.Namespace) -> Choice:
     return Choice(
         classes=arguments.classes,
         codes=arguments.codes,
+        ended_as=arguments.ended_as,
         tenants=arguments.tenants,
         ids=arguments.ids,
         since=arguments.since,
@@ -51,6 +56,8 @@ def fields(letter: DeadLetter, *, messages: bool) -> dict[str, Any]:
     """One dead letter as JSON."""
     known = asdict(letter) | {"created_at": letter.created_at.isoformat()}
     known["class"] = known.pop("kind")
+    del known["answer_token"]
+    known |= {"answer_object": letter.answer_object, "answer_custom_id": _answer_custom_id(letter)}
     if not messages:
         del known["message"]
     return known
@@ -65,11 +72,20 @@ def line(letter: DeadLetter, *, messages: bool) -> str:
         f"attempts {letter.attempts}",
         f"{letter.created_at:%Y-%m-%d %H:%M:%S} UTC",
     ]
+    parts += ["in review"] if letter.ended_as == "in_review" else []
     parts += [f"tenant {letter.tenant}"] if letter.tenant else []
     parts += [f"shard {letter.shard_id}"] if letter.shard_id else []
     parts += [f"gave up in batch {letter.gave_up_in}"] if letter.gave_up_in != letter.batch_id else []
     parts += [f"{letter.payload_object}:{letter.payload_line}"] if letter.payload_object else []
-    return "  ".join(parts) + (f"\n    {' '.join(letter.message.split())}" if messages else "")
+    below = [" ".join(letter.message.split())] if messages else []
+    if messages and letter.answer_object:
+        below.append(f"its answer: {letter.answer_object}, custom_id {_answer_custom_id(letter)}")
+    return "\n    ".join(["  ".join(parts), *below])
+
+
+def _answer_custom_id(letter: DeadLetter) -> str | None:
+    """What names the line of the rejected answer in its file."""
+    return custom_id(letter.answer_token, letter.gave_up_ordinal) if letter.answer_token else None
 
 
 def _say_counts(groups: list[Group], as_json: bool) -> int:
@@ -79,6 +95,7 @@ def _say_counts(groups: list[Group], as_json: bool) -> int:
         return 0
     lines = (
         f"{group.job}: batch {group.batch_id}  {group.kind}/{group.code}  {group.letters:,}  "
+        f"{'in review  ' if group.ended_as == 'in_review' else ''}"
         f"since {group.oldest:%Y-%m-%d %H:%M:%S} UTC"
         for group in groups
     )

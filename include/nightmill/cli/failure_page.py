@@ -23,7 +23,7 @@ _ACTIONS = {
     Action.RETRY: "the item is sent again after a backoff with jitter",
     Action.WAIT: "a full queue is waited for; without money the batch stops and asks a person; no item fails",
     Action.GIVE_UP: "the item becomes a dead letter at once",
-    Action.REPAIR: "the item is asked again, within the job's cap",
+    Action.REPAIR: "the item is asked again, within the job's cap; then it ends as `repair.exhausted` says",
     Action.WRITE_AGAIN: "the write is repeated; writes are idempotent",
     Action.ASK: "nothing more is spent: the batch is BLOCKED and its task fails with the reason until a person acts",
 }
@@ -44,8 +44,8 @@ cannot hold and which become U+FFFD (`sanitised`). Nothing is guessed: prose aro
 a truncated text is a failure.
 
 Passed over and counted in the log: lines of nobody's request, the same line twice, an error line beside an answer to
-the same request, lines that cannot be read. Items that no line answers are lost, and only after their file was fetched
-once more.
+the same request, lines that cannot be read. Items that no line answers are lost, and only after their files were
+fetched once more, and twice again where they hold fewer lines than the provider says it finished.
 """
 
 

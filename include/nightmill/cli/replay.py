@@ -57,15 +57,19 @@ def trigger(dag_id: str, given: Mapping[str, Any], variables: Mapping[str, str])
 
 def fields(prospect: Prospect, run_id: str | None) -> dict[str, Any]:
     """What is sent again, as JSON; `run_id` is null on a dry run."""
-    letters = prospect.chosen.dead_letters.items()
     return {
         "job": prospect.parent.job,
         "parent_batch": prospect.parent.batch_id,
         "sent_again": prospect.chosen.items,
-        "dead_letters": [{"class": kind, "code": code, "letters": count} for (kind, code), count in letters],
+        "dead_letters": _by_reason(prospect.chosen.dead_letters),
+        "in_review": _by_reason(prospect.chosen.in_review),
         "unsettled": prospect.chosen.unsettled,
         "carried": prospect.carried,
         "contract_changed": prospect.contract_changed,
         "dag_id": prospect.parent.dag_id,
         "run_id": run_id,
     }
+
+
+def _by_reason(counts: Mapping[tuple[str, str], int]) -> list[dict[str, Any]]:
+    return [{"class": kind, "code": code, "letters": count} for (kind, code), count in counts.items()]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.failures import FailureClass
+from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.job import DeadLetterLimits
 from nightmill.domain.wording import counted
 
@@ -17,12 +17,14 @@ Word = Annotated[str, StringConstraints(min_length=1)]
 
 
 class Choice(BaseModel):
-    """Dead letters by what they have in common. An empty condition restricts nothing; `ids` are ids of the source."""
+    """Dead letters, and items in review, by what they have in common. An empty condition restricts nothing;
+    `ids` are ids of the source."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     classes: tuple[FailureClass, ...] = ()
     codes: tuple[Word, ...] = ()
+    ended_as: tuple[EndedAs, ...] = ()
     tenants: tuple[str, ...] = ()  # an empty one is the tenant of jobs that have none
     ids: tuple[Word, ...] = ()
     since: AwareDatetime | None = None
@@ -50,6 +52,7 @@ class Choice(BaseModel):
         return {
             "classes": [str(one) for one in self.classes] or None,
             "codes": list(self.codes) or None,
+            "ended_as": list(self.ended_as) or None,
             "tenants": list(self.tenants) or None,
             "ids": list(self.ids) or None,
             "since": self.since,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 MESSAGE_LIMIT = 500
 
@@ -23,6 +24,10 @@ class Action(StrEnum):
     REPAIR = "repair"
     WRITE_AGAIN = "write again"
     ASK = "ask a person"
+
+
+EndedAs = Literal["dead_lettered", "in_review"]
+"""The outcome of an item without an answer: it gave up, or a person is to look at what the model made of it."""
 
 
 class FailureClass(StrEnum):

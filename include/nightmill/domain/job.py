@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
+from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -178,10 +179,16 @@ class Repair(Config):
         description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
         "this one. null = twice the limit in provider.parameters.",
     )
+    exhausted: EndedAs = Field(
+        default="dead_lettered",
+        description="What becomes of an item whose last answer is not accepted either. in_review keeps it apart for a "
+        "person, with its answer's place; it counts as a gap until then, and is not asked for again.",
+    )
 
 
 class Quality(Config):
-    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded)."""
+    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
+    item in review is a gap."""
 
     min_completion_rate: float = Field(
         default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
@@ -219,7 +226,11 @@ class Maintenance(Config):
     batch_days: float = Field(
         default=90,
         ge=1,
-        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days).",
+        description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days). The "
+        "newest one is kept, so that its dead letters can be looked at and replayed.",
+    )
+    log_days: float = Field(
+        default=365, ge=1, description="What maintenance did to the job's batches is forgotten after this (days)."
     )
 
 

@@ -78,6 +78,12 @@ WAITS = (
         ("providers/openai_download.py:FileDownload.run",),
     ),
     Wait(
+        "result files that lack lines, for those lines",
+        "2 to 4 looks within some seconds",
+        "the lines are lost ones, named in the shard's log",
+        (f"{_SHARD}/collect.py:_further_looks",),
+    ),
+    Wait(
         "failed items, for their next round",
         "retry.max_delay_s, as often as retry.max_attempts allows",
         "dead letters",

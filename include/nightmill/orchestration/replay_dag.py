@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from nightmill.domain.failures import FailureClass
+from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.orchestration.failing import as_airflow_failure
 from nightmill.storage import job_folders
 
 log = logging.getLogger(__name__)
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
-CHOICE = ("classes", "codes", "tenants", "ids", "since")
-_DOC = """Sends dead letters of a batch again. A child batch takes over the whole manifest of its parent; what is not
-chosen stays as the parent settled it, so publishing the child shows no fewer rows. Nothing is paid twice.
+CHOICE = ("classes", "codes", "ended_as", "tenants", "ids", "since")
+_DOC = """Sends dead letters and items in review of a batch again. A child batch takes over the whole manifest of its
+parent; what is not chosen stays as the parent settled it, so publishing the child shows no fewer rows. Nothing is paid
+twice.
 
 `python -m nightmill dead-letters --count` shows what there is to choose from."""
 
@@ -87,6 +88,9 @@ def _form(jobs: list[str]) -> dict[str, Param]:
         ),
         "classes": _words("Classes", f"Any of {', '.join(FailureClass)}. Empty: all.", examples=list(FailureClass)),
         "codes": _words("Codes", "Such as schema, a line each. Empty: all."),
+        "ended_as": _words(
+            "Ended as", f"Any of {', '.join(get_args(EndedAs))}. Empty: all.", examples=list(get_args(EndedAs))
+        ),
         "tenants": _words("Tenants", "A line each. Empty: all."),
         "ids": _words("Ids", "Ids of the source, a line each. Empty: all."),
         "since": Param(

@@ -6,13 +6,14 @@ No line can stop the ones after it: whatever is wrong with it becomes a value.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
-from nightmill.providers.openai_shapes import DocumentedLine
+from nightmill.providers.openai_shapes import MOST_TOKENS, DocumentedLine
 from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
 
@@ -22,7 +23,6 @@ _MESSAGE_CHARS = 500
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_USAGE = Usage(None, None)
-_MOST_TOKENS = 2**31 - 1  # what says more is no count
 
 
 class _Response(msgspec.Struct):
@@ -79,9 +79,14 @@ class _DocumentedBody(msgspec.Struct):
     error: None = None
 
 
+def _finite(number: str) -> float | None:
+    value = float(number)
+    return value if math.isfinite(value) else None
+
+
 _read_documented = msgspec.json.Decoder(DocumentedLine[_DocumentedBody]).decode
-_read_line = msgspec.json.Decoder(_Line).decode
-_read_body = msgspec.json.Decoder(_Body).decode
+_read_line = msgspec.json.Decoder(_Line, float_hook=_finite).decode
+_read_body = msgspec.json.Decoder(_Body, float_hook=_finite).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
@@ -125,7 +130,7 @@ def _documented(line: bytes) -> Answer | None:
     if not body.choices or not body.choices[0].message.content or not body.choices[0].finish_reason or not body.model:
         return None
     used = body.usage
-    if not (0 <= used.prompt_tokens <= _MOST_TOKENS and 0 <= used.completion_tokens <= _MOST_TOKENS):
+    if not (0 <= used.prompt_tokens <= MOST_TOKENS and 0 <= used.completion_tokens <= MOST_TOKENS):
         return None
     cached = _whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
     usage = Usage(used.prompt_tokens, used.completion_tokens, cached)
@@ -222,8 +227,8 @@ def _usage(usage: object) -> Usage:
 
 def _whole(value: object) -> int | None:
     if type(value) is int:  # nearly always: no further questions
-        return value if 0 <= value <= _MOST_TOKENS else None
-    if isinstance(value, float) and value.is_integer() and 0 <= value <= _MOST_TOKENS:
+        return value if 0 <= value <= MOST_TOKENS else None
+    if isinstance(value, float) and value.is_integer() and 0 <= value <= MOST_TOKENS:
         return int(value)
     return None
 
@@ -244,8 +249,3 @@ def _repaired(line: bytes) -> bytes:
 
 def _null(_constant: str) -> None:
     return None
-
-
-def _finite(number: str) -> float | None:
-    value = float(number)
-    return value if abs(value) != float("inf") else None

@@ -12,6 +12,7 @@ import msgspec
 from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 
 TOKEN_KEY = "nightmill_token"
+MOST_TOKENS = 2**31 - 1  # what says more is no count
 _MESSAGE_CHARS = 500
 # The eight documented words; Azure capitalises them, some servers write American "canceled".
 _STATUSES = {

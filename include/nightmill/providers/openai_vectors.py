@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from nightmill.providers.openai_shapes import DocumentedLine
+from nightmill.providers.openai_shapes import MOST_TOKENS, DocumentedLine
 from nightmill.providers.port import Embedding, Usage
 
 
@@ -36,7 +36,7 @@ def documented_vector(line: bytes) -> Embedding | None:
     except (ValueError, RecursionError):
         return None
     body = parsed.response.body
-    if not body.data[0].embedding or not body.model or body.usage.prompt_tokens < 0:
+    if not body.data[0].embedding or not body.model or not 0 <= body.usage.prompt_tokens <= MOST_TOKENS:
         return None
     return Embedding(parsed.custom_id, body.data[0].embedding, body.model, Usage(body.usage.prompt_tokens, 0))
 

@@ -70,6 +70,8 @@ class Prospect:
         parts = [f"{counted(self.chosen.items, 'item')} of batch {self.parent.batch_id} sent again"]
         if self.chosen.dead_letters:
             parts.append(f"dead letters: {by_reason(self.chosen.dead_letters)}")
+        if self.chosen.in_review:
+            parts.append(f"in review: {by_reason(self.chosen.in_review)}")
         if self.chosen.unsettled:
             parts.append(f"left unsettled by the cancel: {self.chosen.unsettled:,}")
         parts.append(f"carried as they are: {self.carried:,}")
@@ -151,7 +153,7 @@ def _prospect(conn: Connection, live: JobDefinition, parent_id: int, choice: Cho
     chosen = replay.choose(conn, parent, choice)
     if not chosen.items:
         raise Terminal(
-            f"Batch {parent_id} has no dead letter that matches, and nothing unsettled.",
+            f"Batch {parent_id} has no dead letter or item in review that matches, and nothing unsettled.",
             f"Look with `python -m nightmill dead-letters --batch {parent_id} --count` and choose by what it shows.",
         )
     changed = contracts.load(conn, parent.contract_id).folder_hash != live.folder_hash

@@ -1,7 +1,9 @@
-"""Retention: raw result files, then rows, items, payloads and dead letters that nobody needs any more.
+"""Retention: raw result files, then rows, items, payloads and dead letters that nobody needs any more, and the log of
+maintenance itself.
 
-Kept is what a view shows, the newest published batches (for a rollback), what is still being collected, and whatever
-a child batch refers to. Accepted answers (`nightmill.result`) stay: later runs reuse them.
+Kept is what a view shows, the newest published batches (for a rollback), the newest one of each job (for its dead
+letters), what is still being collected, and whatever a child batch refers to. Accepted answers (`nightmill.result`)
+stay: later runs reuse them.
 """
 
 from __future__ import annotations
@@ -27,16 +29,19 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], owner_dsn: str, *, 
     with ledger.connect(owner_dsn, application="nightmill maintenance") as conn:
         conn.autocommit = True
         for one in retention.candidates(conn):
-            rules = jobs[one.job].job.maintenance if one.job in jobs else _pinned_rules(conn, one)
-            if not one.in_flight and _expired(one, rules, env.now()):
+            rules = _rules(conn, jobs, one.job, one.contract_id)
+            latest = one.newest_of_job and one.job in jobs
+            if not one.in_flight and not latest and _expired(one, rules, env.now()):
                 done.append(_batch(env, conn, one, dry_run))
             elif (files := _raw_files(env, conn, one, rules, dry_run)) is not None:
                 done.append(files)
+        done += _log(env, conn, jobs, dry_run)
     return done
 
 
-def _pinned_rules(conn: Connection, one: Candidate) -> Maintenance:
-    return contracts.load(conn, one.contract_id).job.maintenance
+def _rules(conn: Connection, jobs: Mapping[str, JobDefinition], job: str, contract_id: int) -> Maintenance:
+    """As the job's folder says now; where it cannot be read, as it was pinned."""
+    return jobs[job].job.maintenance if job in jobs else contracts.load(conn, contract_id).job.maintenance
 
 
 def _expired(one: Candidate, rules: Maintenance, now: datetime) -> bool:
@@ -55,6 +60,16 @@ def _batch(env: Environment, conn: Connection, one: Candidate, dry_run: bool) ->
         env.payloads.delete_folder(payloads.batch_folder(one.job, one.batch_id))
         retention.retire(conn, one.batch_id)
     return Action(Sweep.RETENTION, what, one.batch_id)
+
+
+def _log(env: Environment, conn: Connection, jobs: Mapping[str, JobDefinition], dry_run: bool) -> list[Action]:
+    """By whole days, so that this adds a line a day at most."""
+    newest = retention.newest_contracts(conn)
+    days = {job: _rules(conn, jobs, job, contract_id).log_days for job, contract_id in newest.items()}
+    today = env.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    lines = retention.trim_log(conn, days, Maintenance().log_days, today, dry_run=dry_run)
+    what = f"{counted(lines, 'line')} of the log of maintenance deleted"
+    return [Action(Sweep.RETENTION, what)] if lines else []
 
 
 def _raw_files(env: Environment, conn: Connection, one: Candidate, rules: Maintenance, dry_run: bool) -> Action | None:

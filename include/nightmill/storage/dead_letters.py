@@ -10,13 +10,16 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from nightmill.domain.dead_letters import Choice
+from nightmill.domain.failures import EndedAs
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
+from nightmill.storage.payloads import evidence_path
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One item that gave up. Contract, versions and shard are those under which it did, in batch `gave_up_in`.
+    """One item that gave up, or waits in review. Contract, versions and shard are those under which it did, in batch
+    `gave_up_in`, where it stood at `gave_up_ordinal`.
 
     Source id, tenant and domain are None once the batch's manifest was removed; `payload_line` counts from 1.
     """
@@ -31,6 +34,7 @@ class DeadLetter:
     domain: str | None
     kind: str
     code: str
+    ended_as: EndedAs
     message: str
     attempts: int
     created_at: datetime
@@ -46,6 +50,15 @@ class DeadLetter:
     provider_id: str | None
     payload_object: str | None
     payload_line: int | None
+    answer_token: str | None
+    gave_up_ordinal: int
+
+    @property
+    def answer_object(self) -> str | None:
+        """The raw result file with the answer that was rejected; None where there was none, or it was deleted."""
+        if self.answer_token is None:
+            return None
+        return evidence_path(self.job, self.gave_up_in, self.answer_token, "output")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,7 @@ class Group:
     batch_id: int
     kind: str
     code: str
+    ended_as: EndedAs
     letters: int
     oldest: datetime
 
@@ -83,7 +97,7 @@ def count(conn: Connection, scope: Scope, choice: Choice) -> list[Group]:
 
 
 def standing(conn: Connection, batch_id: int) -> tuple[int, datetime | None]:
-    """How many dead letters a batch has, and when the oldest of them gave up."""
+    """How many dead letters a batch has, and when the oldest of them gave up; what waits in review is none."""
     row = conn.execute(sql.text("dead_letters_standing"), {"batch_id": batch_id}).fetchone()
     assert row is not None
     return row[0], row[1]

@@ -29,7 +29,7 @@ class ProviderBatch:
     """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
 
     `refused` says how the provider's validation refused the whole file: `capacity` (no room now), `named` (bad lines,
-    by number) or `unnamed` (it does not say which); else None.
+    by number) or `unnamed` (it does not say which); else None. `counts` are the provider's own, at the last look.
     """
 
     provider_batch_id: int
@@ -51,6 +51,7 @@ class ProviderBatch:
     submitted_at: datetime | None
     ended_at: datetime | None
     refused: str | None
+    counts: dict[str, int] | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -59,6 +60,11 @@ class ProviderBatch:
     def live(self) -> bool:
         """Whether its items may still be answered by it."""
         return self.state in LIVE_PROVIDER_BATCH_STATES
+
+    @property
+    def finished(self) -> int:
+        """Requests that the provider finished, well or not; all of them where it does not count."""
+        return self.counts.get("completed", 0) + self.counts.get("failed", 0) if self.counts else self.requests
 
     def carries(self) -> Iterable[int]:
         """Every ordinal it carries, in order."""

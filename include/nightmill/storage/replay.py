@@ -6,6 +6,7 @@ What is sent again stands in a temporary table of the session from `choose` on.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,15 +30,16 @@ _ROOM_TO_JOIN = "set local work_mem = '64MB'"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is sent again: dead letters by (class, code), and items that the parent left unsettled."""
+    """What is sent again: dead letters and items in review by (class, code), and what the parent left unsettled."""
 
     dead_letters: dict[tuple[str, str], int]
+    in_review: dict[tuple[str, str], int]
     unsettled: int
 
     @property
     def items(self) -> int:
         """All of them."""
-        return self.unsettled + sum(self.dead_letters.values())
+        return self.unsettled + sum(self.dead_letters.values()) + sum(self.in_review.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ def create(conn: Connection, child: Child) -> Batch:
 
 
 def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
-    """Work out what is sent again: the dead letters that match, and whatever a cancel left unsettled."""
+    """Work out what is sent again: the dead letters and items in review that match, and whatever a cancel left
+    unsettled."""
     values = {"parent_id": parent.batch_id, **choice.conditions}
     matches = sql.text("dead_letter_matches")
     conn.execute(sql.text("replay_table"))
@@ -91,9 +94,10 @@ def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
     if parent.state is BatchState.CANCELLED:  # every other end was reconciled
         conn.execute(sql.text("replay_choose_unsettled"), values)
     conn.execute("analyze pg_temp.sent_again")
-    counts = {(kind, code): items for kind, code, items in conn.execute(sql.text("replay_chosen"), values)}
-    unsettled = sum(items for (kind, _), items in counts.items() if kind is None)
-    return Chosen({reason: items for reason, items in counts.items() if reason[0] is not None}, unsettled)
+    counts: dict[str | None, dict[tuple[str, str], int]] = defaultdict(dict)
+    for ended_as, kind, code, items in conn.execute(sql.text("replay_chosen"), values):
+        counts[ended_as][kind, code] = items
+    return Chosen(counts["dead_lettered"], counts["in_review"], sum(counts[None].values()))
 
 
 def outdated(conn: Connection, parent_id: int, validators_hash: str) -> Iterator[tuple[int, dict[str, Any]]]:

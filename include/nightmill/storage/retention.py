@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,7 +16,9 @@ _OF_EVERY_BATCH = ("outcome", "attempt", "item")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An ended batch and what speaks for keeping it. `published_rank` is 1 for the view's newest, None = never."""
+    """An ended batch and what speaks for keeping it. `published_rank` is 1 for the view's newest, None = never;
+    `newest_of_job` leaves out those that were cancelled.
+    """
 
     batch_id: int
     job: str
@@ -27,6 +29,7 @@ class Candidate:
     shown: bool
     in_flight: bool
     needed_by_child: bool
+    newest_of_job: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +68,19 @@ def drop_partitions(conn: Connection, one: Candidate, timeout_s: float) -> bool:
 def retire(conn: Connection, batch_id: int) -> None:
     """Delete dead letters and payload references of a batch whose partitions are gone, and note that it is retired."""
     conn.execute(sql.text("batch_retire"), {"batch_id": batch_id})
+
+
+def newest_contracts(conn: Connection) -> dict[str, int]:
+    """The contract under which each job last ran."""
+    return dict(conn.execute(sql.text("contracts_newest")).fetchall())
+
+
+def trim_log(
+    conn: Connection, days: Mapping[str, float], default_days: float, today: datetime, *, dry_run: bool
+) -> int:
+    """Delete what maintenance did more than so many days before a moment, by job; returns how many lines. `conn` must
+    be the owner's."""
+    values = {"jobs": list(days), "days": list(days.values()), "default_days": default_days, "today": today}
+    row = conn.execute(sql.text("maintenance_log_trim"), values | {"dry_run": dry_run}).fetchone()
+    assert row is not None
+    return int(row[0])

@@ -86,7 +86,8 @@ def settle_skipped(conn: Connection, batch_id: int) -> int:
 
 
 def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> int:
-    """Copy the dead letter of keys that gave up for good under the same contract and rules; returns how many."""
+    """Copy what became of keys that gave up for good, or wait in review, under the same contract and rules; returns how
+    many."""
     with refusals():
         values = {"batch_id": batch_id, "validators_hash": validators_hash}
         return conn.execute(sql.text("given_up_settle"), values).rowcount
@@ -94,8 +95,8 @@ def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> in
 
 @dataclass(frozen=True, slots=True)
 class SettledKey:
-    """A key that needs no call: it has an accepted result, or it gave up for good. `outdated` results passed other
-    rules than today's and are checked again before they are reused."""
+    """A key that needs no call: it has an accepted result, gave up for good, or waits in review. `outdated` results
+    passed other rules than today's and are checked again before they are reused."""
 
     key: bytes
     reused: bool

@@ -522,16 +522,20 @@ CREATE TABLE nightmill.dead_letter (
     attempts integer NOT NULL,
     provider_batch_id bigint,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    origin_batch_id bigint
+    origin_batch_id bigint,
+    ended_as text DEFAULT 'dead_lettered'::text NOT NULL,
+    CONSTRAINT dead_letter_ended_as_known CHECK ((ended_as = ANY (ARRAY['dead_lettered'::text, 'in_review'::text])))
 );
 
 ALTER TABLE nightmill.dead_letter OWNER TO nightmill_owner;
 
-COMMENT ON TABLE nightmill.dead_letter IS 'Context of items that gave up; the message may quote a provider';
+COMMENT ON TABLE nightmill.dead_letter IS 'Context of items that gave up or wait in review; the message may quote a provider';
 
 COMMENT ON COLUMN nightmill.dead_letter.created_at IS 'When the item gave up; a copy keeps the time of its origin';
 
 COMMENT ON COLUMN nightmill.dead_letter.origin_batch_id IS 'The batch in which the item gave up, where that is another one; null = batch_id';
+
+COMMENT ON COLUMN nightmill.dead_letter.ended_as IS 'The kind of its outcome when it was settled; outlives the outcome, so that later batches can copy it';
 
 ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.dead_letter_dead_letter_id_seq
@@ -593,7 +597,7 @@ CREATE TABLE nightmill.outcome (
     class text,
     code text,
     settled_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT outcome_class CHECK (((kind = 'dead_lettered'::text) <= ((class IS NOT NULL) AND (code IS NOT NULL)))),
+    CONSTRAINT outcome_class CHECK (((kind = ANY (ARRAY['dead_lettered'::text, 'in_review'::text])) <= ((class IS NOT NULL) AND (code IS NOT NULL)))),
     CONSTRAINT outcome_kind_known CHECK ((kind = ANY (ARRAY['accepted'::text, 'reused'::text, 'dead_lettered'::text, 'in_review'::text, 'excluded'::text, 'cancelled'::text]))),
     CONSTRAINT outcome_result CHECK (((kind = ANY (ARRAY['accepted'::text, 'reused'::text])) = (result_id IS NOT NULL)))
 )
@@ -686,20 +690,29 @@ CREATE VIEW nightmill.provider_batch_usage AS
     (reported.prompt_tokens - (attributed.prompt_tokens)::numeric) AS unattributed_prompt_tokens,
     (reported.cached_tokens - (attributed.cached_tokens)::numeric) AS unattributed_cached_tokens,
     (reported.completion_tokens - (attributed.completion_tokens)::numeric) AS unattributed_completion_tokens
-   FROM (((nightmill.provider_batch
-     CROSS JOIN LATERAL ( SELECT NULLIF(COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens'::text])), (0)::numeric) AS prompt_tokens,
-            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens_details'::text, 'cached_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens_details'::text, 'cached_tokens'::text]), (0)::numeric) AS cached_tokens,
-            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['output_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['completion_tokens'::text]), (0)::numeric) AS completion_tokens) reported)
+   FROM ((((nightmill.provider_batch
      LEFT JOIN ( SELECT attempt.batch_id,
             attempt.provider_batch_id,
             COALESCE(sum(attempt.prompt_tokens), (0)::bigint) AS prompt_tokens,
             COALESCE(sum(attempt.cached_tokens), (0)::bigint) AS cached_tokens,
-            COALESCE(sum(attempt.completion_tokens), (0)::bigint) AS completion_tokens
+            COALESCE(sum(attempt.completion_tokens), (0)::bigint) AS completion_tokens,
+            bool_or(((attempt.class IS NULL) OR (attempt.class = 'output'::text) OR (attempt.prompt_tokens > 0))) AS answered
            FROM nightmill.attempt
           GROUP BY attempt.batch_id, attempt.provider_batch_id) counted USING (batch_id, provider_batch_id))
      CROSS JOIN LATERAL ( SELECT COALESCE(counted.prompt_tokens, (0)::bigint) AS prompt_tokens,
             COALESCE(counted.cached_tokens, (0)::bigint) AS cached_tokens,
-            COALESCE(counted.completion_tokens, (0)::bigint) AS completion_tokens) attributed)
+            COALESCE(counted.completion_tokens, (0)::bigint) AS completion_tokens,
+            COALESCE(counted.answered, false) AS answered) attributed)
+     CROSS JOIN LATERAL ( SELECT COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens'::text])) AS prompt_tokens,
+            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens_details'::text, 'cached_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens_details'::text, 'cached_tokens'::text]), (0)::numeric) AS cached_tokens,
+            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['output_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['completion_tokens'::text]), (0)::numeric) AS completion_tokens) told)
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN ((told.prompt_tokens > (0)::numeric) OR (NOT attributed.answered)) THEN told.prompt_tokens
+                    ELSE NULL::numeric
+                END AS prompt_tokens,
+            told.cached_tokens,
+            told.completion_tokens) reported)
   WHERE (provider_batch.state = ANY (ARRAY['ENDED'::text, 'COLLECTED'::text]));
 
 ALTER VIEW nightmill.provider_batch_usage OWNER TO nightmill_owner;

@@ -19,7 +19,7 @@ from psycopg.types.multirange import Int8Multirange
 from nightmill.domain.columns import Column
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Unstorable
-from nightmill.domain.failures import Failure
+from nightmill.domain.failures import EndedAs, Failure
 from nightmill.domain.job import Job
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
@@ -51,16 +51,17 @@ class Arrival(msgspec.Struct, frozen=True):
 
 class Retries(msgspec.Struct, frozen=True):
     """How often an item may be asked for again: attempts in all, and failures of a class that are followed by another
-    attempt."""
+    attempt. `exhausted` is its outcome where the answers were never accepted."""
 
     max_attempts: int = 1
     transient: int = 0
     output: int = 0
+    exhausted: EndedAs = "dead_lettered"
 
     @classmethod
     def of(cls, job: Job) -> Retries:
         """As a job's live settings say."""
-        return cls(job.retry.max_attempts, job.retry.transient, job.repair.attempts)
+        return cls(job.retry.max_attempts, job.retry.transient, job.repair.attempts, job.repair.exhausted)
 
 
 NO_RETRY = Retries()
@@ -109,15 +110,19 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """How many items of a chunk were accepted, dead-lettered, or stay for another round."""
+    """How many items of a chunk were accepted, dead-lettered, put in review, or stay for another round."""
 
-    accepted: int
-    dead_lettered: int
-    again: int
+    accepted: int = 0
+    dead_lettered: int = 0
+    in_review: int = 0
+    again: int = 0
 
     def __add__(self, other: Settled) -> Settled:
         return Settled(
-            self.accepted + other.accepted, self.dead_lettered + other.dead_lettered, self.again + other.again
+            self.accepted + other.accepted,
+            self.dead_lettered + other.dead_lettered,
+            self.in_review + other.in_review,
+            self.again + other.again,
         )
 
 
@@ -133,14 +138,14 @@ def prepare(conn: Connection) -> None:
 
 
 def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
-    """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters for those that
-    cannot or may not be tried again. Fastest when the arrivals lie close together in item order.
+    """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters, or places in
+    review, for those that cannot or may not be tried again. Fastest when the arrivals lie close together in item order.
 
     Raises Unstorable when the database cannot hold one of them; the transaction must then be rolled back.
     """
     arrivals = list(chunk)
     if not arrivals:
-        return Settled(0, 0, 0)
+        return Settled()
     try:
         return _arrive(conn, batch, arrivals, settling)
     except (psycopg.DataError, TypeError, ValueError):  # these quote the answer
@@ -167,17 +172,18 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
         "max_attempts": settling.retries.max_attempts,
         "transient_retries": settling.retries.transient,
         "output_retries": settling.retries.output,
+        "exhausted": settling.retries.exhausted,
         "reprocess": settling.reprocess,
     }
     with refusals():
         conn.execute(sql.text("attempts_record"), values)
         if settling.reuse_only:
-            accepted, dead = _keep(conn, values), 0
+            accepted, dead, in_review = _keep(conn, values), 0, 0
         else:
             accepted = _settle_accepted(conn, settling, values, len(arrivals) - failed)
-            dead = conn.execute(sql.text("dead_letters_settle"), values).rowcount if failed else 0
+            dead, in_review = _settle_given_up(conn, values) if failed else (0, 0)
         conn.execute("truncate pg_temp.arrived")
-    return Settled(accepted, dead, len(arrivals) - accepted - dead)
+    return Settled(accepted, dead, in_review, len(arrivals) - accepted - dead - in_review)
 
 
 def _settle_accepted(conn: Connection, settling: Settling, values: dict[str, Any], expected: int) -> int:
@@ -196,6 +202,13 @@ def _settle_accepted(conn: Connection, settling: Settling, values: dict[str, Any
     conn.execute(sql.text("results_supersede"), values)
     conn.execute(sql.text("revisions_store"), values)
     return conn.execute(sql.text("accepted_link").format(**settling.parts), values).rowcount
+
+
+def _settle_given_up(conn: Connection, values: dict[str, Any]) -> tuple[int, int]:
+    """Settle what cannot or may not be tried again; returns how many gave up, and how many wait in review."""
+    row = conn.execute(sql.text("dead_letters_settle"), values).fetchone()
+    assert row is not None
+    return row[0], row[1]
 
 
 def _keep(conn: Connection, values: dict[str, Any]) -> int:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
+
+from msgspec import structs
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter, Unstorable
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
@@ -16,6 +19,7 @@ from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, Settled
 
 CHUNK = 2_000  # lines settled per transaction: well under a second, so that a cancel never waits long
+FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files that lack lines
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
@@ -23,20 +27,16 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
 
     Safe to repeat from any point: lines that are in the ledger already are passed over.
     """
-    files = [
-        _download(context, one, kind, file_id)
-        for kind, file_id in (("output", one.output_file_id), ("error", one.error_file_id))
-        if file_id is not None
-    ]
-    alike = None if context.winding_down else all_failed_alike(context, one, files)
+    files = _ResultFiles(context, one)
+    paths = files.fetch()
+    alike = None if context.winding_down else all_failed_alike(context, one, paths)
     reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=alike is not None)
     context.conn.commit()
-    total = Settled(0, 0, 0)
+    total = Settled()
     failures: Counter[FailureClass] = Counter()
-    for path in files:
+    for path in paths:
         total += _file(context, one, reader, path, failures)
-    if one.output_file_id is not None and reader.missing():
-        total += _second_look(context, one, reader, one.output_file_id, failures)
+    total += _further_looks(context, one, reader, files, failures)
     if not context.winding_down:  # what a stopped batch did not answer was not executed
         total += _lost(context, one, reader)
     collected = provider_batches.move(
@@ -62,34 +62,65 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
         )
 
 
-def _second_look(
-    context: ShardContext, one: ProviderBatch, reader: ResultReader, file_id: str, failures: Counter[FailureClass]
+class _ResultFiles:
+    """The result files of one provider batch. A compressed copy of each is kept as evidence: of several looks, that of
+    the longest."""
+
+    def __init__(self, context: ShardContext, one: ProviderBatch) -> None:
+        self._context = context
+        self._batch = one
+        self._kept: dict[str, int] = {}
+
+    def fetch(self) -> list[Path]:
+        """Download those that there are."""
+        named = (("output", self._batch.output_file_id), ("error", self._batch.error_file_id))
+        return [self._download(kind, file_id) for kind, file_id in named if file_id is not None]
+
+    def _download(self, kind: str, file_id: str) -> Path:
+        context, token = self._context, self._batch.token
+        path = context.directory / f"{token}-{kind}.jsonl"
+        size = context.provider.download(file_id, path)
+        if size > self._kept.get(kind, -1):
+            evidence = payloads.evidence_path(context.pinned.name, self._batch.batch_id, token, kind)
+            context.env.payloads.keep_file(evidence, path)
+            self._kept[kind] = size
+        return path
+
+
+def _further_looks(
+    context: ShardContext,
+    one: ProviderBatch,
+    reader: ResultReader,
+    files: _ResultFiles,
+    failures: Counter[FailureClass],
 ) -> Settled:
-    """Fetch the output once more before items count as lost: asking for them again is paid, and a transfer can be
-    cut at the end of a line where nobody says how long the file is."""
-    context.note(f"provider batch {one.provider_batch_id}: lines are missing, its output is fetched again")
-    return _file(context, one, reader.again(), _download(context, one, "output", file_id), failures)
+    """Fetch the files again before items count as lost: asking for them again is paid, and a transfer can be cut at
+    the end of a line where nobody says how long the file is. Once in any case; then, after growing pauses, while they
+    hold fewer lines than the provider says it finished."""
+    total = Settled()
+    looked = reader
+    for pause_s in FURTHER_LOOKS_S:
+        if not reader.missing() or (looked is not reader and looked.lines >= one.finished):
+            break
+        time.sleep(pause_s)
+        context.note(f"provider batch {one.provider_batch_id}: lines are missing, its files are fetched again")
+        looked = reader.again()
+        for path in files.fetch():
+            total += _file(context, one, looked, path, failures)
+    return total
 
 
 def _told(context: ShardContext, total: Settled) -> str:
     if context.winding_down:
         return f"{total.accepted} answers kept for reuse, {total.again} lines without a new one"
-    return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered, {total.again} to be sent again"
-
-
-def _download(context: ShardContext, one: ProviderBatch, kind: str, file_id: str) -> Path:
-    """Fetch a result file and keep a compressed copy as evidence."""
-    path = context.directory / f"{one.token}-{kind}.jsonl"
-    context.provider.download(file_id, path)
-    evidence = payloads.evidence_path(context.pinned.name, one.batch_id, one.token, kind)
-    context.env.payloads.keep_file(evidence, path)
-    return path
+    in_review = f", {total.in_review} in review" if total.in_review else ""
+    return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered{in_review}, {total.again} to be sent again"
 
 
 def _file(
     context: ShardContext, one: ProviderBatch, reader: ResultReader, path: Path, failures: Counter[FailureClass]
 ) -> Settled:
-    total = Settled(0, 0, 0)
+    total = Settled()
     chunk: list[Arrival] = []
     for arrival in reader.arrivals(path):
         if arrival.failure is not None:
@@ -109,7 +140,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
     A chunk that the database cannot hold is settled in halves, until the answer that does not fit stands alone.
     """
     if not chunk:
-        return Settled(0, 0, 0)
+        return Settled()
     try:
         fence.enter(context.conn, context.holder)
         settled = settlement.arrive(context.conn, one, chunk, context.settling)
@@ -118,7 +149,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
     except Unstorable:
         context.conn.rollback()
         if len(chunk) == 1:
-            unfit = Arrival(chunk[0].ordinal, does_not_fit())
+            unfit = structs.replace(chunk[0], failure=does_not_fit(), answer=None, notes=(), citations=())  # still paid
             if chunk == [unfit]:  # not the answer's fault, then
                 raise
             return _settle(context, one, [unfit])
@@ -132,7 +163,7 @@ def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> 
 
 
 def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Settled:
-    total = Settled(0, 0, 0)
+    total = Settled()
     missing = reader.missing()
     for first in range(0, len(missing), CHUNK):
         total += _settle(context, one, [Arrival(ordinal, lost_line()) for ordinal in missing[first : first + CHUNK]])

@@ -44,15 +44,17 @@ class ResultReader:
         self._earlier: dict[int, FailedItem] | None = None
         self._known = frozenset(one.carries())
         self._odd: Counter[str] = Counter()
+        self.lines = 0  # of the files that were read so far, whatever they hold
 
     def oddities(self) -> str:
         """What was passed over, for the log line; empty when nothing was."""
         return "".join(f", {count} {what}" for what, count in sorted(self._odd.items()))
 
     def again(self) -> ResultReader:
-        """The same reader for a file that was read before: what it passes over is not odd a second time."""
+        """The same reader for files that were read before: what it passes over is not odd a second time."""
         other = copy(self)
         other._odd = Counter()
+        other.lines = 0
         return other
 
     def missing(self) -> list[int]:
@@ -154,6 +156,7 @@ class ResultReader:
     def _in_item_order(self, path: Path) -> Iterator[bytes]:
         """Raw lines sorted by item; lines without a readable id come last."""
         found = sorted(places(path, self._batch.token))
+        self.lines += len(found)
         if not found:
             return
         with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:

@@ -1,4 +1,5 @@
 (%(classes)s::text[] is null or letter.class = any(%(classes)s::text[]))
+    and (%(ended_as)s::text[] is null or letter.ended_as = any(%(ended_as)s::text[]))
     and (%(codes)s::text[] is null or letter.code = any(%(codes)s::text[]))
     and (%(tenants)s::text[] is null or item.tenant = any(%(tenants)s::text[]))
     and (%(ids)s::text[] is null or item.source_id = any(%(ids)s::text[]))

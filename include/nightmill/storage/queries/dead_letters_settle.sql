@@ -11,16 +11,21 @@ with counted as (
     ) as tried
     where arrived.class is not null and arrived.class <> 'capacity'
 ), given_up as (
-    select *
+    select *, case class when 'output' then %(exhausted)s else 'dead_lettered' end as ended_as
     from counted
     where not retryable
         or class = 'transient' and (attempts >= %(max_attempts)s or failures_of_class > %(transient_retries)s)
         or class = 'output' and (attempts >= %(max_attempts)s or failures_of_class > %(output_retries)s)
 ), letters as (
-    insert into nightmill.dead_letter (batch_id, ordinal, key, class, code, message, attempts, provider_batch_id)
-    select %(batch_id)s, ordinal, key, class, code, message, attempts, %(provider_batch_id)s
+    insert into nightmill.dead_letter (batch_id, ordinal, key, class, code, message, attempts, provider_batch_id,
+        ended_as)
+    select %(batch_id)s, ordinal, key, class, code, message, attempts, %(provider_batch_id)s, ended_as
     from given_up
+), settled as (
+    insert into nightmill.outcome (batch_id, ordinal, kind, class, code)
+    select %(batch_id)s, ordinal, ended_as, class, code
+    from given_up
+    returning kind
 )
-insert into nightmill.outcome (batch_id, ordinal, kind, class, code)
-select %(batch_id)s, ordinal, 'dead_lettered', class, code
-from given_up
+select count(*) filter (where kind = 'dead_lettered'), count(*) filter (where kind = 'in_review')
+from settled

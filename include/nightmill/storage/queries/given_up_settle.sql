@@ -1,6 +1,6 @@
 with given_up as (
     select distinct on (item.ordinal) item.ordinal, item.key, earlier.class, earlier.code, earlier.message,
-        earlier.attempts, earlier.provider_batch_id, earlier.created_at,
+        earlier.attempts, earlier.provider_batch_id, earlier.created_at, earlier.ended_as,
         coalesce(earlier.origin_batch_id, earlier.batch_id) as origin_batch_id
     from nightmill.item
     join nightmill.dead_letter as earlier on earlier.key = item.key and earlier.batch_id <> %(batch_id)s
@@ -13,10 +13,11 @@ with given_up as (
     order by item.ordinal, earlier.dead_letter_id desc
 ), letters as (
     insert into nightmill.dead_letter (batch_id, ordinal, key, class, code, message, attempts, provider_batch_id,
-        origin_batch_id, created_at)
-    select %(batch_id)s, ordinal, key, class, code, message, attempts, provider_batch_id, origin_batch_id, created_at
+        origin_batch_id, created_at, ended_as)
+    select %(batch_id)s, ordinal, key, class, code, message, attempts, provider_batch_id, origin_batch_id, created_at,
+        ended_as
     from given_up
 )
 insert into nightmill.outcome (batch_id, ordinal, kind, class, code)
-select %(batch_id)s, ordinal, 'dead_lettered', class, code
+select %(batch_id)s, ordinal, ended_as, class, code
 from given_up

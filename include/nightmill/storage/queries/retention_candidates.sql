@@ -11,7 +11,9 @@ select batch.batch_id, batch.job, batch.view_name, batch.contract_id, batch.ende
         select from nightmill.batch as child
         where (child.payload_batch_id = batch.batch_id or child.parent_batch_id = batch.batch_id)
             and child.batch_id <> batch.batch_id and child.retired_at is null
-    ) as needed_by_child
+    ) as needed_by_child,
+    coalesce(batch.batch_id = max(batch.batch_id) filter (where batch.state not in ('CANCELLED', 'ESTIMATED'))
+        over (partition by batch.job), false) as newest_of_job
 from nightmill.batch
 left join (
     select batch_id, row_number() over (partition by view_name order by max(publish_seq) desc) as published_rank
