@@ -176,7 +176,7 @@ def test_counting_a_batchs_items_reads_its_outcomes_once_and_nothing_else(filled
         nodes = plan(conn, sql.text("batch_bucket_counts"), {"batch_id": last})
     reads = [node for node in nodes if node.get("Relation Name", "").startswith("outcome_")]
     assert [node["Relation Name"] for node in reads if node["Actual Loops"] > 0] == [f"outcome_{last}"]
-    assert sum(node["Actual Rows"] for node in reads) == items
+    assert round(sum(node["Actual Rows"] * node["Actual Loops"] for node in reads)) == items  # workers share the scan
 
 
 def test_the_longest_view_name_still_gives_each_batch_its_own_partition(ledger: Ledger) -> None:
