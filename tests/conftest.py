@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from support.figures import NOTED
 
 from nightmill.local.postgres import Server, start_server
 from nightmill.storage.migrate import init_db
@@ -18,6 +19,13 @@ MakeDatabase = Callable[..., str]
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs minutes; not part of `make test`")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if NOTED:
+        terminalreporter.section("figures")
+        for line in NOTED:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,35 @@ def test_c38_a_long_retry_after_is_honoured(pipeline: Pipeline, headers: dict[st
     assert 290 < (waiting.until - pipeline.env.now()).total_seconds() <= 301
 
 
+def test_c38_a_retry_after_right_after_the_create_is_honoured_and_nothing_more_is_sent(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
+    slow = {"route": POLL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
+    set_faults(pipeline.simulator, call=slow)
+    _, shard = one_shard(pipeline)
+    for fresh in (True, False):  # the second one makes no call at all
+        waiting = pipeline.wake(shard, fresh=fresh)
+        assert isinstance(waiting, Waiting)
+        assert 290 < (waiting.until - pipeline.env.now()).total_seconds() <= 301
+        assert [state for state, _, _ in provider_batches(pipeline)] == ["SUBMITTED"]
+        assert len(fault_log(pipeline.simulator, "call")) == 1
+    set_faults(pipeline.simulator)
+    pipeline.clock_offset += timedelta(seconds=301)
+    pipeline.drive([shard])
+    paid_once(pipeline, ITEMS)
+
+
+def test_c38_a_retry_after_for_one_batch_holds_for_all_batches_of_its_shard(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
+    set_faults(pipeline.simulator, hold=True)
+    _, shard = one_shard(pipeline)
+    pipeline.wake(shard, fresh=True)
+    assert [state for state, _, _ in provider_batches(pipeline)] == ["SUBMITTED", "SUBMITTED"]
+    slow = {"route": POLL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
+    set_faults(pipeline.simulator, hold=True, call=slow)
+    pipeline.wake(shard)
+    assert len(fault_log(pipeline.simulator, "call")) == 1
+
+
 def test_c46_an_empty_account_stops_spending_and_costs_no_item_an_attempt(pipeline: Pipeline) -> None:
     broke = {"match": "-[1-4]$", "status": 400, "code": "", "message": "Your credit balance is too low.", "times": None}
     set_faults(pipeline.simulator, line_error=broke)

@@ -94,7 +94,7 @@ class _Worker:
 
 def _start_fork_server() -> None:
     """A fresh interpreter, which learns by environment only where modules are."""
-    forkserver.set_forkserver_preload(["chaos.warm"])
+    forkserver.set_forkserver_preload(["support.warm", "chaos.crew"])
     before = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{ROOT / 'include'}:{ROOT / 'tests'}"
     try:

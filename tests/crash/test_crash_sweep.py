@@ -7,7 +7,6 @@ nothing had happened, every item in a bucket, no request paid for twice, the cos
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.crash_stories import STORIES
 from support.crash_sweep import Ending, Starter, Sweep
+from support.figures import note
 from support.pipeline import Pipeline
 
 from nightmill.local.postgres import Server
@@ -93,4 +93,4 @@ def test_a_stage_that_is_killed_at_any_point_ends_as_if_nothing_had_happened(swe
     began = time.monotonic()
     points, undisturbed = sweep.points(stage)
     survived(sweep, stage, crashes(points), undisturbed)
-    sys.stdout.write(f"{stage}: {len(points)} points, {2 * len(points)} crashes, {time.monotonic() - began:.0f} s\n")
+    note(f"{stage}: {len(points)} points, {2 * len(points)} crashes, {time.monotonic() - began:.0f} s")

@@ -4,17 +4,9 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
-from support.figures import NOTED
 from support.ledger import Ledger, apply, definition
 
 from nightmill.local.postgres import Server
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if NOTED:
-        terminalreporter.section("figures")
-        for line in NOTED:
-            terminalreporter.write_line(line)
 
 
 @pytest.fixture

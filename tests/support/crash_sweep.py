@@ -63,8 +63,30 @@ class Starter:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         self._process.communicate(timeout=60)
 
-    def run(self, case: dict[str, Any]) -> tuple[list[str], int]:
-        """The points that a worker came to, and its exit code: that of a killed one is negative."""
+    def run(
+        self,
+        pipeline: Pipeline,
+        stage: str,
+        argument: Any,
+        *,
+        target: tuple[str, str] | None = None,
+        steps: int | None = None,
+    ) -> tuple[list[str], int]:
+        """The points that a worker came to, and its exit code: that of a killed one is negative.
+
+        It is killed at `target`, a point and its moment, or after so many `steps`.
+        """
+        case = {
+            "admin_dsn": pipeline.admin_dsn,
+            "writer_dsn": pipeline.writer_dsn,
+            "folder": str(pipeline.folder),
+            "store": str(pipeline.store),
+            "base_url": pipeline.simulator.base_url,
+            "stage": stage,
+            "argument": argument,
+            "target": target,
+            "steps": steps,
+        }
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(case) + "\n")
         self._process.stdin.flush()
@@ -99,25 +121,10 @@ class Sweep:
         story = STORIES[stage]
         with self._copy() as pipeline:
             argument = story.prepare(pipeline)
-            points, ended = self._work(pipeline, stage, argument, target)
+            points, ended = self._starter.run(pipeline, stage, argument, target=target)
             assert ended == code, f"the worker ended with {ended}, last seen at {points[-1:]}"
             story.go_on(pipeline, argument)
             return points, _ending(pipeline)
-
-    def _work(
-        self, pipeline: Pipeline, stage: str, argument: Any, target: tuple[str, str] | None
-    ) -> tuple[list[str], int]:
-        case = {
-            "admin_dsn": pipeline.admin_dsn,
-            "writer_dsn": pipeline.writer_dsn,
-            "folder": str(pipeline.folder),
-            "store": str(pipeline.store),
-            "base_url": pipeline.simulator.base_url,
-            "stage": stage,
-            "argument": argument,
-            "target": target,
-        }
-        return self._starter.run(case)
 
     @contextmanager
     def _copy(self) -> Iterator[Pipeline]:

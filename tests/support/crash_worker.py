@@ -14,6 +14,8 @@ import time
 import traceback
 import urllib.request
 from collections.abc import Callable
+from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +31,7 @@ OVER = ("completed", "failed", "expired", "cancelled")
 
 
 def main() -> None:
+    import_module("support.warm")
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
@@ -38,10 +41,14 @@ def main() -> None:
 
 
 def run(case: dict[str, Any]) -> NoReturn:
-    """The stage of a case; never returns. Small chunks and segments: each is a point of its own."""
+    """The stage of a case; never returns. Small chunks and segments: each is a point of its own.
+
+    A worker is killed at its `target`, or once it is through `steps` points.
+    """
     collect.CHUNK = 4  # type: ignore[misc]
     payloads.SEGMENT_BYTES = 2_000  # type: ignore[misc]
     target = tuple(case["target"]) if case["target"] else None
+    through = count(1)
     pipeline = Pipeline(
         admin_dsn=case["admin_dsn"],
         writer_dsn=case["writer_dsn"],
@@ -54,7 +61,7 @@ def run(case: dict[str, Any]) -> NoReturn:
     def on_point(name: str, moment: str) -> None:
         if moment == "before":
             say(f"point {name}")
-        if (name, moment) == target:
+        if (name, moment) == target or (moment == "after" and next(through) == case["steps"]):
             os.kill(os.getpid(), signal.SIGKILL)
 
     watch(on_point)
@@ -114,6 +121,7 @@ STAGES: dict[str, Callable[[Pipeline, Any], Any]] = {
     "freeze": lambda pipeline, run_id: pipeline.freeze(run_id),
     "plan": lambda pipeline, batch_id: pipeline.plan(batch_of(pipeline, batch_id)),
     "run_shard": drive,
+    "wakes": lambda pipeline, shard: pipeline.drive([shard]),
     "reconcile": lambda pipeline, batch_id: reconcile.run(pipeline.env, pipeline.live, batch_id),
     "publish": lambda pipeline, batch_id: publish.run(pipeline.env, batch_id, "tester"),
     "cancel": lambda pipeline, batch_id: cancel.run(pipeline.env, cancel.Target(batch_id), "not needed"),

@@ -124,9 +124,12 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
 
 
 def _advance_all(context: ShardContext) -> None:
-    """Drive every live provider batch. One that needs a person keeps no other from being collected."""
+    """Drive every live provider batch, unless the provider asks to be left alone. One that needs a person keeps no
+    other from being collected."""
     blocked: Blocked | None = None
     for one in provider_batches.of_shard(context.conn, context.shard.shard_id):
+        if context.hold_s:
+            break
         if not one.live:
             continue
         try:

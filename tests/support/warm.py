@@ -1,4 +1,4 @@
-"""Imported once by the fork server: what a worker's first wake-up would spend seconds on stands ready in each fork.
+"""Imported once by a process that others are forked from: what a wake-up would spend seconds on stands ready in each.
 
 Without it most workers would be killed while they load modules, and a kill there proves nothing.
 """
@@ -9,14 +9,13 @@ import openai.resources.batches
 import openai.resources.files
 from upath import UPath
 
-from chaos.crew import work
 from nightmill.domain.job import CHAT
 from nightmill.domain.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.providers.openai_client import open_client
 
-__all__ = ["OpenAIBatch", "openai", "work"]
+__all__ = ["OpenAIBatch", "openai"]
 
 TokenCounter("echo-1", CHAT).count_messages([{"role": "user", "content": "Text number 1."}])
 open_client(ProviderConnection("warm", "http://127.0.0.1:9/v1", "key"), 0).close()
