@@ -23,12 +23,13 @@ MOST_SHOWN = 30
 
 def main() -> int:
     items, seed = int(os.environ.get("CHAOS_ITEMS") or 5_000), int(os.environ.get("CHAOS_SEED") or 1)
+    life_s, strike_s = float(os.environ.get("CHAOS_LIFE_S") or 2), float(os.environ.get("CHAOS_STRIKE_S") or 1.5)
     logging.getLogger("uvicorn.error").addFilter(_not_of_a_killed_worker)
-    _say(f"{items} items, seed {seed}")
+    _say(f"{items} items, seed {seed}, a worker lives {life_s:g} s, a strike every {strike_s:g} s")
     with site() as pipeline:
         prepare(pipeline, items)
         started = time.monotonic()
-        account = chaos(pipeline, seed, seconds=LONGEST_S, life_s=2.0, strike_s=1.5)
+        account = chaos(pipeline, seed, seconds=LONGEST_S, life_s=life_s, strike_s=strike_s)
         _say(f"ended by itself after {time.monotonic() - started:.0f} s")
         for fault, times in sorted(faults_met(pipeline).items()):
             _say(f"{times:6} x {fault}")
