@@ -148,14 +148,18 @@ def test_keys_of_another_job_or_of_an_ended_batch_are_not_in_flight(filled: Ledg
 def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled: Ledger, items: int) -> None:
     batch = filled.frozen(items)
     filled.sql("analyze")
-    values = {"batch_id": batch.batch_id, "first": 0, "last": items - 1, "validators_hash": filled.job.validators_hash}
+    values = {"batch_id": batch.batch_id, "validators_hash": filled.job.validators_hash}
     with filled.writer() as conn:
         reuse.prepare(conn)
         nodes = plan(conn, sql.text("reusable_find"), values)
         assert touched(nodes, "item") == {f"item_{batch.batch_id}"}
         assert touched(nodes, "outcome") <= {f"outcome_{batch.batch_id}"}
         assert [node["Node Type"] for node in _joins_reading(nodes, "result")] in (["Hash Join"], ["Merge Join"])
-        assert reuse.find(conn, batch.batch_id, 0, items - 1, filled.job.validators_hash) == items
+        assert reuse.find(conn, batch.batch_id, filled.job.validators_hash) == items
+        few = plan(conn, sql.text("reusable_find_among"), values | {"ordinals": "{1,5,1999}"})
+        assert touched(few, "item") == {f"item_{batch.batch_id}"}
+        assert not [node for node in few if node["Node Type"] == "Seq Scan"]
+        assert reuse.find_among(conn, batch.batch_id, [1, 5, 1999], filled.job.validators_hash) == 3
 
 
 def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_results(filled: Ledger) -> None:

@@ -66,7 +66,7 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     made = [partitions.make(conn, parent, batch.batch_id) for parent in parents] if first_plan else []
     reuse.prepare(conn)
     if not batch.params.get("reprocess"):
-        reuse.find(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, pinned.validators_hash)
+        reuse.find(conn, batch.batch_id, pinned.validators_hash)
         conn.commit()
         _check_again(env, conn, batch, pinned)
     settling = Settling.of(pinned, batch.contract_id, batch.params)

@@ -23,15 +23,28 @@ def prepare(conn: Connection) -> None:
     conn.execute(sql.text("reusable_table"))
 
 
-def find(conn: Connection, batch_id: int, first: int, last: int, validators_hash: str) -> int:
-    """Collect the unsettled items of a range that have an effective result; returns how many.
+def find(conn: Connection, batch_id: int, validators_hash: str) -> int:
+    """Collect the unsettled items of a batch that have an effective result; returns how many.
 
     One join over this batch's partition; nothing is written to the ledger.
     """
+    return _collect(conn, sql.text("reusable_find"), {"batch_id": batch_id, "validators_hash": validators_hash})
+
+
+def find_among(conn: Connection, batch_id: int, ordinals: Iterable[int], validators_hash: str) -> int:
+    """Collect those of some unsettled items that have an effective result; returns how many."""
+    listed = "{" + ",".join(map(str, ordinals)) + "}"
+    values = {"batch_id": batch_id, "ordinals": listed, "validators_hash": validators_hash}
+    return _collect(conn, sql.text("reusable_find_among"), values)
+
+
+def _collect(conn: Connection, query: composed.SQL, values: dict[str, Any]) -> int:
     conn.execute(_ROOM_TO_JOIN)
     conn.execute("truncate pg_temp.reusable")
-    values = {"batch_id": batch_id, "first": first, "last": last, "validators_hash": validators_hash}
-    return conn.execute(sql.text("reusable_find"), values).rowcount
+    found = conn.execute(query, values).rowcount
+    if found:
+        conn.execute("analyze pg_temp.reusable (ordinal, result_id)")  # else the planner guesses a few and loops
+    return found
 
 
 def outdated(conn: Connection) -> Iterator[tuple[int, int, dict[str, Any]]]:

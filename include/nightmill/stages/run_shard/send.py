@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 from nightmill.domain.backoff import retry_delay_s
@@ -85,23 +85,23 @@ def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int
         context.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
         context.look_again_in(context.live.provider.poll_interval_s * 2)
     if not context.batch.params.get("reprocess"):
-        for ordinal in _answered_meanwhile(context):
+        for ordinal in _answered_meanwhile(context, wanted):
             wanted.pop(ordinal, None)
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
 
 
-def _answered(context: ShardContext) -> set[int]:
-    """The unsettled items whose key has a result that passed today's rules; collected for `reuse.settle`."""
-    shard, conn = context.shard, context.conn
-    reuse.find(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.pinned.validators_hash)
+def _answered(context: ShardContext, ordinals: Iterable[int]) -> set[int]:
+    """Those of the unsettled items whose key has a result that passed today's rules; collected for `reuse.settle`."""
+    conn = context.conn
+    reuse.find_among(conn, context.shard.batch_id, ordinals, context.pinned.validators_hash)
     reuse.reject(conn, [ordinal for ordinal, _, _ in reuse.outdated(conn)])
     return set(reuse.collected(conn))
 
 
-def _answered_meanwhile(context: ShardContext) -> set[int]:
-    """Settle items whose key has a result by now, and return them."""
+def _answered_meanwhile(context: ShardContext, wanted: Iterable[int]) -> set[int]:
+    """Settle those of the wanted items whose key has a result by now, and return them."""
     shard, conn = context.shard, context.conn
-    ordinals = _answered(context)
+    ordinals = _answered(context, wanted)
     conn.commit()
     if not ordinals:
         return ordinals
@@ -170,7 +170,7 @@ def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
     ranges = provider_batches.multirange(intent.ordinals)
     elsewhere = provider_batches.carried_elsewhere(context.conn, context.batch.batch_id, intent.job, ranges)
     if not context.batch.params.get("reprocess"):
-        elsewhere |= _answered(context) & set(intent.ordinals)
+        elsewhere |= _answered(context, intent.ordinals)
     if not elsewhere:
         return False
     context.conn.commit()

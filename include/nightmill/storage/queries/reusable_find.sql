@@ -3,6 +3,5 @@ select item.ordinal, result.result_id, result.validators_hash <> %(validators_ha
 from nightmill.item
 join nightmill.result on result.key = item.key and result.effective
 left join nightmill.outcome on outcome.batch_id = %(batch_id)s and outcome.ordinal = item.ordinal
-where item.batch_id = %(batch_id)s and item.ordinal between %(first)s and %(last)s and item.skip_reason is null
-    and outcome.ordinal is null
+where item.batch_id = %(batch_id)s and item.skip_reason is null and outcome.ordinal is null
 order by item.ordinal
