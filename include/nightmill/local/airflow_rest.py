@@ -15,6 +15,11 @@ import httpx
 
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
 
+AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD = (  # where a command finds Airflow's REST API
+    "NIGHTMILL_AIRFLOW_URL",
+    "NIGHTMILL_AIRFLOW_USER",
+    "NIGHTMILL_AIRFLOW_PASSWORD",
+)
 Json = dict[str, Any]
 PAGE = 100
 TERMINAL_RUN_STATES = frozenset({"success", "failed"})
