@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from nightmill.domain.errors import ConfigError
+from nightmill.local.airflow_rest import log_line
 from nightmill.local.demo import progress, queued, text_table, view_of
 from nightmill.local.settings import REPOSITORY
 
@@ -28,6 +29,13 @@ def test_a_run_that_has_not_begun_names_the_one_that_it_waits_for() -> None:
     assert queued(airflow, "nightmill_x") == "waits until scheduled__1 has ended: runs of a job do not overlap"
     runs.pop()
     assert queued(airflow, "nightmill_x") == "queued"
+
+
+def test_an_exception_in_a_log_says_its_message_and_place_without_the_frames() -> None:
+    frames = [{"filename": "runner.py", "lineno": 1, "name": "run"}, {"filename": "tasks.py", "lineno": 7, "name": "f"}]
+    fault = {"exc_type": "AirflowFailException", "exc_value": "No rows. Remedy: add some.", "frames": frames}
+    event = {"timestamp": "T", "level": "error", "event": "Task failed", "task_id": "x", "error_detail": [fault]}
+    assert log_line(event) == "T ERROR Task failed\nAirflowFailException: No rows. Remedy: add some. (tasks.py:7)"
 
 
 def test_a_table_keeps_each_row_on_one_line_and_cuts_the_widest_column() -> None:
