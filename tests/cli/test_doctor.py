@@ -212,7 +212,7 @@ def test_a_wrong_key_an_unknown_model_and_a_wrong_address_are_told_apart(surgery
     surgery.pipeline.edit("job.yaml", "model: echo-1", "model: ecko-1")
     code, findings = surgery.run()
     assert code == 1
-    assert "lists no model 'ecko-1'; did you mean 'echo-1'?" in findings["notes: provider"]["seen"]
+    assert "lists no model 'ecko-1' (did you mean 'echo-1'?)." in findings["notes: provider"]["seen"]
     assert findings["notes: price"]["status"] == "warning"
 
 

@@ -118,7 +118,7 @@ def test_people_read_items_tokens_price_and_when_it_will_have_finished(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--filter", "custmer=acme"], "has no filter 'custmer'; did you mean 'customer'?"),
+        (["--filter", "custmer=acme"], "has no filter 'custmer' (did you mean 'customer'?)"),
         (["--filter", "customer"], "--filter is no NAME=VALUE"),
         (["--filter", "customer=hunter2"], "--filter customer: expected one of acme, umbrella"),
         (["--filter", "shortest=-1"], "--filter shortest: expected at least 0"),
@@ -139,7 +139,7 @@ def test_a_job_that_does_not_exist_and_one_with_a_mistake_are_named(
     deployed: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["estimate", "note", "--jobs", str(deployed.folder.parent)]) == 1
-    assert "There is no job folder 'note'; did you mean 'notes'?" in capsys.readouterr().err
+    assert "There is no job folder 'note' (did you mean 'notes'?)." in capsys.readouterr().err
     deployed.edit("job.yaml", "model:", "modle:")
     code, _, err = run(deployed, capsys)
     assert code == 1

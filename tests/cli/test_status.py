@@ -113,6 +113,12 @@ def test_where_there_is_no_terminal_each_change_is_one_line_and_the_end_of_the_b
     ]
 
 
+def test_a_batch_without_a_plan_is_not_said_to_have_nothing_to_send(deployed: Pipeline) -> None:
+    batch = deployed.freeze()
+    (one,) = look(deployed.env, batch.batch_id)
+    assert status.line(one).endswith(": not planned yet")
+
+
 def test_scripts_get_one_json_object_per_change(deployed: Pipeline) -> None:
     changes = [json.loads(line) for line in watched(deployed, io.StringIO(), as_json=True).splitlines()]
     assert [one["state"] for one in changes] == ["QUEUED", "RUNNING", "RUNNING", "PUBLISHED"]

@@ -120,6 +120,8 @@ def test_a_mistake_in_job_yaml_is_named_with_its_line(old: str, new: str, said: 
         ("[source_id, kind]", "[source_i, kind]", "checks.yaml:5: ExpectCompoundColumnsToBeUnique.column_list: output.py has no field 'source_i'; did you mean 'source_id'?"),
         ("ExpectColumnValuesToNotBeNull", "ExpectColumnValuesNotNull", "checks.yaml:2: expectations.0.type: Great Expectations has no ExpectColumnValuesNotNull; did you mean 'ExpectColumnValuesToNotBeNull'?"),
         ("ExpectColumnValuesToNotBeNull", "not_null", "checks.yaml:2: expectations.0.type: has a form that is not allowed here"),
+        ("    column: kind", "    column: kind\n    mosty: 0.9", "checks.yaml:4: ExpectColumnValuesToNotBeNull.mosty: unknown; did you mean 'mostly'?"),
+        ("    column: kind\n", "", "checks.yaml:2: ExpectColumnValuesToNotBeNull.column: missing"),
         ("type: ExpectColumnValuesToNotBeNull\n    ", "", "checks.yaml:2: expectations.0.type: missing"),
     ],
 )  # fmt: skip
@@ -179,11 +181,12 @@ def test_all_mistakes_of_all_files_are_said_at_once() -> None:
     with pytest.raises(BrokenJobFolder) as caught:
         check_definition(definition)
     assert [one.place for one in caught.value.mistakes] == [
-        "job.yaml:8", "job.yaml:11", "prompt.md:5", "job.yaml:15", "checks.yaml:3", "checks.yaml:4",
+        "job.yaml:8", "job.yaml:11", "job.yaml:15", "prompt.md:5", "checks.yaml:3", "checks.yaml:4",
     ]  # fmt: skip
     lines = str(caught.value).split("\n")
     assert lines[1].startswith("job.yaml:11: provider.modle: unknown key; did you mean 'model'?")
     assert lines[-1].startswith("Remedy: ")
+    assert "?." not in str(caught.value)
 
 
 def test_one_mistake_keeps_its_own_remedy() -> None:

@@ -1,5 +1,5 @@
 """One real stack for all end-to-end tests, with jobs in a foreign directory: `notes` asks another provider under a key,
-`letters` the stack's own, `postcards` one that the browser test holds back."""
+`letters` the stack's own, `postcards` and `parcels` one that their tests hold back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.foreign_jobs import ITEMS, LETTERS, NOTES, POSTCARDS, fill_source, write_job
+from support.foreign_jobs import ITEMS, LETTERS, NOTES, PARCELS, POSTCARDS, fill_source, write_job
 from support.letters_story import Letters, tell
 from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
 
@@ -32,9 +32,11 @@ def site(postgres_server: Server) -> Iterator[Site]:
     fill_source(source, "notes", ITEMS)
     fill_source(source, "letters", 20)
     fill_source(source, "postcards", 5)
+    fill_source(source, "parcels", 24)
     write_job(root / "my_jobs", "notes", "other_provider", shards=4)
     write_job(root / "my_jobs", "letters", "nightmill_provider", shards=2)
     write_job(root / "my_jobs", "postcards", "slow_provider", shards=1)
+    write_job(root / "my_jobs", "parcels", "slow_provider", shards=2)
     (root / "tmp").mkdir()
     provider = OtherProvider.start(root / "provider", BATCH_S)
     slow_provider = OtherProvider.start(root / "slow-provider", batch_s=0)
@@ -49,7 +51,7 @@ def site(postgres_server: Server) -> Iterator[Site]:
         try:
             running = stack.up()
             with running.client() as client:
-                for dag_id in (NOTES, LETTERS, POSTCARDS):
+                for dag_id in (NOTES, LETTERS, POSTCARDS, PARCELS):
                     client.wait_for_dag(dag_id)
                     client.unpause(dag_id)
                 yield Site(stack, running, client, provider, slow_provider, root / "my_jobs", source)

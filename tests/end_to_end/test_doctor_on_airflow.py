@@ -7,14 +7,8 @@ from support.running_site import Site
 from nightmill.cli.doctor import examine_airflow
 
 
-def test_a_healthy_airflow_passes_every_check(site: Site) -> None:
-    login = site.client._login
-    variables = {
-        "NIGHTMILL_AIRFLOW_URL": site.client.base_url,
-        "NIGHTMILL_AIRFLOW_USER": login["username"],
-        "NIGHTMILL_AIRFLOW_PASSWORD": login["password"],
-    }
-    findings = {one.check: (one.status.value, one.seen) for one in examine_airflow(variables)}
+def test_a_healthy_airflow_passes_every_check_of_a_command_on_the_stack(site: Site) -> None:
+    findings = {one.check: (one.status.value, one.seen) for one in examine_airflow(site.running.command_env())}
     assert {check: status for check, (status, _) in findings.items()} == {
         "airflow: metadatabase": "ok",
         "airflow: scheduler": "ok",

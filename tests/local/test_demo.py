@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from nightmill.domain.errors import ConfigError
-from nightmill.local.demo import progress, text_table, view_of
+from nightmill.local.airflow_rest import log_line
+from nightmill.local.demo import progress, queued, text_table, view_of
 from nightmill.local.settings import REPOSITORY
 
 
@@ -17,6 +21,21 @@ def test_progress_counts_mapped_tasks_by_state_and_leaves_out_what_has_not_begun
     shards = [instance("run_shard", "success")] * 3 + [instance("run_shard", "deferred")] * 5
     line = progress([instance("freeze_snapshot", "success"), *shards, instance("reconcile", None)])
     assert line == "1/3 tasks done; run_shard 5/8 deferred, 3/8 success"
+
+
+def test_a_run_that_has_not_begun_names_the_one_that_it_waits_for() -> None:
+    runs = [{"dag_run_id": "manual__1", "state": "queued"}, {"dag_run_id": "scheduled__1", "state": "running"}]
+    airflow: Any = SimpleNamespace(dag_runs=lambda dag_id: runs)
+    assert queued(airflow, "nightmill_x") == "waits until scheduled__1 has ended: runs of a job do not overlap"
+    runs.pop()
+    assert queued(airflow, "nightmill_x") == "queued"
+
+
+def test_an_exception_in_a_log_says_its_message_and_place_without_the_frames() -> None:
+    frames = [{"filename": "runner.py", "lineno": 1, "name": "run"}, {"filename": "tasks.py", "lineno": 7, "name": "f"}]
+    fault = {"exc_type": "AirflowFailException", "exc_value": "No rows. Remedy: add some.", "frames": frames}
+    event = {"timestamp": "T", "level": "error", "event": "Task failed", "task_id": "x", "error_detail": [fault]}
+    assert log_line(event) == "T ERROR Task failed\nAirflowFailException: No rows. Remedy: add some. (tasks.py:7)"
 
 
 def test_a_table_keeps_each_row_on_one_line_and_cuts_the_widest_column() -> None:
@@ -41,5 +60,5 @@ def test_a_wide_table_fits_a_terminal_line() -> None:
 
 def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_with_the_nearest() -> None:
     assert view_of(REPOSITORY / "dags", "license_audit") == "license_audit"
-    with pytest.raises(ConfigError, match=r"no job folder 'licence_audit'; did you mean 'license_audit'\?"):
+    with pytest.raises(ConfigError, match=r"no job folder 'licence_audit' \(did you mean 'license_audit'\?\)"):
         view_of(REPOSITORY / "dags", "licence_audit")

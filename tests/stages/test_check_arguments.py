@@ -9,7 +9,7 @@ import pytest
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.job import Expectation
 from nightmill.stages import check_staging
-from nightmill.validators.expectations import known_expectations
+from nightmill.validators.expectations import NO_ARGUMENTS, arguments_of, known_expectations
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,11 @@ def gx() -> Any:
     [
         (
             {"type": "ExpectColumnToExists", "column": "a"},
-            "no ExpectColumnToExists; did you mean 'ExpectColumnToExist'?",
+            "no ExpectColumnToExists (did you mean 'ExpectColumnToExist'?).",
         ),
         (
             {"type": "ExpectColumnValuesToBeInSet", "column": "a", "valueset": [1]},
-            "ExpectColumnValuesToBeInSet: unknown argument 'valueset'; did you mean 'value_set'?",
+            "ExpectColumnValuesToBeInSet: unknown argument 'valueset' (did you mean 'value_set'?).",
         ),
         ({"type": "ExpectColumnValuesToBeInSet", "column": "a"}, "value_set: value_error.missing"),
     ],
@@ -42,3 +42,12 @@ def test_an_expectation_that_cannot_be_made_is_named(gx: Any, check: dict[str, A
 def test_the_names_told_without_importing_it_are_those_that_it_has(gx: Any) -> None:
     assert len(known_expectations()) > 40
     assert {name for name in known_expectations() if not hasattr(gx.expectations, name)} == set()
+
+
+def test_the_arguments_told_without_importing_it_are_those_that_it_takes(gx: Any) -> None:
+    told = {name: arguments for name in known_expectations() if (arguments := arguments_of(name))}
+    assert len(told) > 40
+    for name, arguments in told.items():
+        fields = getattr(gx.expectations, name).__fields__
+        assert arguments.known == set(fields) - NO_ARGUMENTS, name
+        assert arguments.required <= {key for key, field in fields.items() if field.required}, name

@@ -9,6 +9,7 @@ import psycopg
 CANARY = "canary-7d1f0e-document"
 PROMPT_CANARY = "canary-7d1f0e-prompt"
 NOTES, LETTERS, POSTCARDS = "nightmill_notes", "nightmill_letters", "nightmill_postcards"
+PARCELS = "nightmill_parcels"
 ITEMS = 48
 
 JOB_YAML = """

@@ -14,17 +14,12 @@ from pathlib import Path
 from nightmill.connections import LEDGER, LookedUp, from_variables, payload_store
 from nightmill.domain.errors import ConfigError, Transient
 from nightmill.environment import utc_now
-from nightmill.local.airflow_rest import AirflowClient
+from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
 from nightmill.stages import doctor
 from nightmill.stages.doctor import Doubt, Finding, Status, attempt
 from nightmill.storage import job_folders
 from nightmill.storage.ledger import Connection
 
-AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD = (
-    "NIGHTMILL_AIRFLOW_URL",
-    "NIGHTMILL_AIRFLOW_USER",
-    "NIGHTMILL_AIRFLOW_PASSWORD",
-)
 POOLS = ("nightmill_batch", "nightmill_online")
 _MARKS = {Status.OK: "ok     ", Status.WARNING: "warning", Status.FAILED: "FAILED ", Status.NOT_CHECKED: "-      "}
 

@@ -14,7 +14,7 @@ from nightmill.connections import environment_of
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.estimate import described
-from nightmill.domain.nearest import hint, listed
+from nightmill.domain.nearest import aside, listed
 from nightmill.domain.wording import counted
 from nightmill.stages import estimate
 from nightmill.stages.estimate import Forecast, Question
@@ -45,7 +45,7 @@ def job_of(arguments: argparse.Namespace) -> JobDefinition:
     folders = job_folders.find(job_folders.roots(arguments.jobs)).folders
     if arguments.job not in folders:
         raise ConfigError(
-            f"There is no job folder {arguments.job!r}{hint(arguments.job, folders)}.",
+            f"There is no job folder {arguments.job!r}{aside(arguments.job, folders)}.",
             f"Use one of {listed(folders)}, or name its parent with --jobs or {job_folders.JOBS_PATH}.",
         )
     return job_folders.read(folders[arguments.job])
@@ -58,7 +58,7 @@ def filters(live: JobDefinition, given: Iterable[str]) -> dict[str, Any]:
         name, equals, value = one.partition("=")
         if not equals or name not in declared:
             raise ConfigError(
-                f"The job {live.name!r} has no filter {name!r}{hint(name, declared)}." if equals
+                f"The job {live.name!r} has no filter {name!r}{aside(name, declared)}." if equals
                 else "--filter is no NAME=VALUE.",
                 f"Use one of {listed(declared)}, such as --filter NAME=VALUE.",
             )  # fmt: skip

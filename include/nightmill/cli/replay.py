@@ -9,11 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from nightmill.cli.dead_letters import choice_of
-from nightmill.cli.doctor import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER
 from nightmill.cli.estimate import job_of
 from nightmill.connections import environment_of
 from nightmill.domain.errors import ConfigError
-from nightmill.local.airflow_rest import AirflowClient, AirflowRefused
+from nightmill.local.airflow_rest import (
+    AIRFLOW_PASSWORD,
+    AIRFLOW_URL,
+    AIRFLOW_USER,
+    AirflowClient,
+    AirflowRefused,
+)
 from nightmill.stages import replay
 from nightmill.stages.replay import Prospect
 

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from nightmill.connections import environment_of
 from nightmill.domain.progress import one_line
+from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted, dollars, duration
 from nightmill.environment import Environment, utc_now
 from nightmill.stages import report, status
@@ -88,7 +89,8 @@ def _say_changes(standings: list[Standing], said: dict[int, str], as_json: bool,
 
 def line(one: Standing) -> str:
     """One batch in one line."""
-    return f"{_head(one)}: {one_line(one.progress, utc_now())}"
+    planned = one.progress.shards or one.batch.state not in (BatchState.CREATED, BatchState.PLANNING)
+    return f"{_head(one)}: {one_line(one.progress, utc_now()) if planned else 'not planned yet'}"
 
 
 def _head(one: Standing) -> str:

@@ -62,8 +62,12 @@ class BrokenJobFolder(ConfigError):
         if len(self.mistakes) == 1:
             super().__init__(str(self.mistakes[0]), self.mistakes[0].remedy)
         else:
-            lines = (f"{mistake}. {mistake.remedy}" for mistake in self.mistakes)
+            lines = (f"{_sentence(str(mistake))} {mistake.remedy}" for mistake in self.mistakes)
             super().__init__("\n".join(lines), "Correct each of these lines.")
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith("?") else f"{text}."
 
 
 class SourceError(Terminal):

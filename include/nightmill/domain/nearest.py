@@ -21,6 +21,12 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {found!r}?" if found else ""
 
 
+def aside(name: str, known: Iterable[str]) -> str:
+    """The same inside a sentence: ` (did you mean 'model'?)`, or nothing."""
+    found = nearest(name, known)
+    return f" (did you mean {found!r}?)" if found else ""
+
+
 def listed(known: Iterable[str]) -> str:
     """The known names for a remedy."""
     return ", ".join(sorted(known)) or "(none)"

@@ -15,6 +15,11 @@ import httpx
 
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
 
+AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD = (  # where a command finds Airflow's REST API
+    "NIGHTMILL_AIRFLOW_URL",
+    "NIGHTMILL_AIRFLOW_USER",
+    "NIGHTMILL_AIRFLOW_PASSWORD",
+)
 Json = dict[str, Any]
 PAGE = 100
 TERMINAL_RUN_STATES = frozenset({"success", "failed"})
@@ -146,7 +151,7 @@ class AirflowClient:
         """The log of one try, one event per element."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{try_number}"
         content = self._send("GET", path, params={"map_index": map_index, "full_content": "true"})["content"]
-        return [_log_line(entry) for entry in content]
+        return [log_line(entry) for entry in content]
 
     def asset_events(self, dag_id: str, run_id: str) -> list[Json]:
         """The asset events that a run emitted, oldest first."""
@@ -195,11 +200,19 @@ class AirflowClient:
         return answer
 
 
-def _log_line(entry: str | Json) -> str:
+def log_line(entry: str | Json) -> str:
+    """An event of a task's log as text; of an exception what it says and where it was raised, without the frames."""
     if isinstance(entry, str):
         return entry
     known = {"event", "timestamp", "level", "logger", "filename", "lineno", "loc"}
     known |= {"dag_id", "run_id", "task_id", "map_index", "try_number", "ti_id"}  # the caller asked for these
+    known |= {"error_detail"}
     parts = [entry.get("timestamp") or "", (entry.get("level") or "").upper(), str(entry.get("event", ""))]
     parts += [f"{name}={value}" for name, value in entry.items() if name not in known]
-    return " ".join(part for part in parts if part)
+    return "\n".join([" ".join(part for part in parts if part), *map(_raised, entry.get("error_detail") or ())])
+
+
+def _raised(fault: Json) -> str:
+    frames = fault.get("frames") or ()
+    place = f" ({frames[-1]['filename']}:{frames[-1]['lineno']})" if frames else ""
+    return f"{fault.get('exc_type')}: {fault.get('exc_value')}{place}"

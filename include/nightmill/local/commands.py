@@ -104,11 +104,11 @@ def run(stack: Stack, names: Sequence[str]) -> int:
 
 
 def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:
-    """Replace this process by `python -m nightmill ARGUMENTS`, with the stack's connections."""
+    """Replace this process by `python -m nightmill ARGUMENTS`, with the stack's connections and Airflow's login."""
     running = stack.attach()
     if running is None:
         raise ConfigError("The stack is not up.", "run `make up`.")
-    os.execve(sys.executable, [sys.executable, "-m", "nightmill", *arguments], dict(running.env))
+    os.execve(sys.executable, [sys.executable, "-m", "nightmill", *arguments], running.command_env())
 
 
 def login_line(running: Running) -> str:

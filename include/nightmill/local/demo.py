@@ -59,13 +59,13 @@ def run_job(running: Running, job: str) -> int:
 
 def view_of(dags_folder: Path, job: str) -> str:
     """The view that a job folder publishes."""
-    from nightmill.domain.nearest import hint, listed
+    from nightmill.domain.nearest import aside, listed
     from nightmill.storage import job_folders
 
     folders = job_folders.find(job_folders.roots(dags_folder / "jobs")).folders
     if job not in folders:
         raise ConfigError(
-            f"There is no job folder {job!r}{hint(job, folders)}.",
+            f"There is no job folder {job!r}{aside(job, folders)}.",
             f"Folders are looked for in dags/jobs and {job_folders.JOBS_PATH}; there are {listed(folders)}.",
         )
     return job_folders.read(folders[job]).job.publish.view
@@ -144,7 +144,7 @@ def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = T
     began, shown = time.monotonic(), ""
     while time.monotonic() - began < timeout_s:
         state = str(client.dag_run(dag_id, run_id)["state"])
-        line = progress(client.task_instances(dag_id, run_id))
+        line = queued(client, dag_id) if state == "queued" else progress(client.task_instances(dag_id, run_id))
         if line != shown:
             print(f"{time.monotonic() - began:5.0f} s  {line}", flush=True)
             shown = line
@@ -153,6 +153,13 @@ def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = T
             return state
         time.sleep(INTERVAL_S)
     return "timeout"
+
+
+def queued(client: AirflowClient, dag_id: str) -> str:
+    """What a run waits for that has not begun: runs of one job do not overlap. A job with a schedule has one as soon as
+    it is switched on."""
+    ahead = [str(run["dag_run_id"]) for run in client.dag_runs(dag_id) if run["state"] == "running"]
+    return f"waits until {' and '.join(ahead)} has ended: runs of a job do not overlap" if ahead else "queued"
 
 
 def progress(instances: Sequence[Mapping[str, Any]]) -> str:

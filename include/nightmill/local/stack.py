@@ -14,7 +14,7 @@ from importlib.metadata import version
 
 from nightmill.domain.errors import ConfigError
 from nightmill.local import airflow_settings as airflow
-from nightmill.local.airflow_rest import AirflowClient
+from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
 from nightmill.local.components import AIRFLOW_PROCESSES, PROVIDER, Component, components, wait_until_ready
 from nightmill.local.ledger import prepare_ledger
 from nightmill.local.ports import LOOPBACK, PortBook
@@ -52,6 +52,11 @@ class Running:
     def client(self) -> AirflowClient:
         """A REST client logged in as the administrator."""
         return AirflowClient(self.ui, airflow.ADMIN_USER, self.admin_password)
+
+    def command_env(self) -> dict[str, str]:
+        """What `python -m nightmill` is given here: the stack's connections, and the way to its Airflow."""
+        login = {AIRFLOW_URL: self.ui, AIRFLOW_USER: airflow.ADMIN_USER, AIRFLOW_PASSWORD: self.admin_password}
+        return dict(self.env) | login
 
     def ledger_dsn(self, login: str) -> str:
         """Connection URL of the database `nightmill` for one of the logins in `airflow_settings`."""

@@ -15,16 +15,16 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
 from nightmill.domain.job import Expectation
 from nightmill.domain.keys import content_hash
-from nightmill.domain.nearest import hint, listed
+from nightmill.domain.nearest import aside, listed
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, gates
 from nightmill.storage.batches import Batch
+from nightmill.validators.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
 
 STAGE = "check_staging"
-_GX_ONLY = {"id", "rendered_content", "batch_id", "catch_exceptions", "windows", "domain_type"}  # no use in checks.yaml
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
@@ -94,14 +94,14 @@ def _expectation(gx: Any, check: Expectation) -> Any:
     if kind is None:
         known = [name for name in dir(gx.expectations) if name.startswith("Expect")]
         raise ConfigError(
-            f"checks.yaml: Great Expectations has no {check.type}{hint(check.type, known)}.",
+            f"checks.yaml: Great Expectations has no {check.type}{aside(check.type, known)}.",
             "Use a class name of gx.expectations.",
         )
     unknown = sorted(check.arguments.keys() - kind.__fields__.keys())
     if unknown:
-        known = sorted(kind.__fields__.keys() - _GX_ONLY)
+        known = sorted(kind.__fields__.keys() - NO_ARGUMENTS)
         raise ConfigError(
-            f"checks.yaml: {check.type}: unknown argument {unknown[0]!r}{hint(unknown[0], known)}.",
+            f"checks.yaml: {check.type}: unknown argument {unknown[0]!r}{aside(unknown[0], known)}.",
             f"Its arguments are {listed(known)}.",
         )
     try:

@@ -64,7 +64,8 @@ class _Sums:
 
 
 def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
-    """Read the source once and add up. Raises what a freeze would raise for a row that cannot be frozen."""
+    """Read the source once and add up. Raises what a freeze would raise for a row that cannot be frozen. That an id
+    comes twice is seen by the freeze only, which holds all rows."""
     check_definition(live)
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)

@@ -13,7 +13,7 @@ from psycopg import sql as composed
 from nightmill.domain.errors import SourceError, Transient
 from nightmill.domain.filters import with_types
 from nightmill.domain.job import Source, SourceColumns
-from nightmill.domain.nearest import nearest
+from nightmill.domain.nearest import aside
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
@@ -139,15 +139,10 @@ def _require_columns(cursor: psycopg.Cursor[Any], columns: SourceColumns, payloa
     missing = sorted((roles | set(payload_columns)) - have)
     if missing:
         raise SourceError(
-            f"The source query returns no column {', '.join(repr(name) + _meant(name, have) for name in missing)}; "
+            f"The source query returns no column {', '.join(repr(name) + aside(name, have) for name in missing)}; "
             f"it returns {', '.join(sorted(have))}.",
             "Add it to the query, or correct source.columns in job.yaml and the variables in prompt.md.",
         )
-
-
-def _meant(name: str, have: set[str]) -> str:
-    found = nearest(name, have)
-    return f" (did you mean {found!r}?)" if found else ""
 
 
 def _row_maker(

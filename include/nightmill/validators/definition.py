@@ -12,10 +12,11 @@ from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import line_of
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
-from nightmill.validators.expectations import known_expectations
+from nightmill.validators.expectations import arguments_of, known_expectations
 from nightmill.validators.schema import AnswerReader, strict_schema
 
 _PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
+_ORDER = ("job.yaml", "prompt.md", "output.py", "checks.yaml")  # in which people read a folder
 
 
 def check_definition(definition: JobDefinition) -> None:
@@ -34,10 +35,13 @@ def mistakes_of(definition: JobDefinition) -> list[Mistake]:
                 examine(definition.output)
             except BrokenJobFolder as fault:
                 found += fault.mistakes
-    found += _unknown_expectations(definition.files.get("checks.yaml", b""))
+    checks = definition.files.get("checks.yaml", b"")
+    found += _unknown_expectations(checks)
+    found += _unfit_arguments(checks)
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += _bad_schedule(definition)
-    return [_with_line(mistake, definition.files["output.py"]) for mistake in found]
+    placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
+    return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
 
 def _with_line(mistake: Mistake, source: bytes) -> Mistake:
@@ -69,3 +73,17 @@ def _unknown_expectations(content: bytes) -> Iterator[Mistake]:
             problem = f"Great Expectations has no {kind}{hint(kind, known)}"
             remedy = "Use a class name of gx.expectations."
             yield Mistake("checks.yaml", line, f"expectations.{index}.type", problem, remedy)
+
+
+def _unfit_arguments(content: bytes) -> Iterator[Mistake]:
+    lines = YamlLines(content)
+    for index, kind, given in expectations_in(content):
+        arguments = arguments_of(kind)
+        if arguments is None:
+            continue
+        remedy = f"Its arguments are {listed(arguments.known)}."
+        for name in sorted(given.keys() - arguments.known - {"type"}):
+            line = lines.line(("expectations", index, name))
+            yield Mistake("checks.yaml", line, f"{kind}.{name}", f"unknown{hint(name, arguments.known)}", remedy)
+        for name in sorted(arguments.required - given.keys()):
+            yield Mistake("checks.yaml", lines.line(("expectations", index)), f"{kind}.{name}", "missing", remedy)

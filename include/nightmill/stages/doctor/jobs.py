@@ -13,7 +13,7 @@ from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused
 from nightmill.domain.filters import chosen
 from nightmill.domain.job import Provider
-from nightmill.domain.nearest import hint
+from nightmill.domain.nearest import aside
 from nightmill.domain.pricing import price_on
 from nightmill.environment import Connections
 from nightmill.providers.registry import list_models
@@ -110,8 +110,9 @@ def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
     if isinstance(models, NightmillError):
         raise models
     if provider.model not in models:
+        wanted = f"{provider.model!r}{aside(provider.model, models)}"
         raise ConfigError(
-            f"{provider.conn_id} accepts the key, but lists no model {provider.model!r}{hint(provider.model, models)}.",
+            f"{provider.conn_id} accepts the key, but lists no model {wanted}.",
             "Correct provider.model in job.yaml, or give the account access to it.",
         )
     return f"{provider.conn_id} accepts the key and has {provider.model}"
