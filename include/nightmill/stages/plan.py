@@ -131,9 +131,9 @@ def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> 
 def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
     """Cut the unsettled items. A shard's range spans from its first to its last unsettled item."""
     ordinals, weights = array("q"), array("q")
-    for item in items.unsettled(conn, batch.batch_id):
-        ordinals.append(item.ordinal)
-        weights.append(item.tokens)
+    for ordinal, tokens in items.unsettled(conn, batch.batch_id):
+        ordinals.append(ordinal)
+        weights.append(tokens)
     config = pinned.job.shards
     count = shard_count(len(weights), sum(weights), config.count, config.target_tokens)
     new = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from psycopg import errors
 from psycopg import sql as composed
@@ -64,18 +63,9 @@ def refuse_bad_manifest(conn: Connection, table: composed.Identifier) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedItem:
-    """What cutting shards needs of an unsettled item."""
-
-    ordinal: int
-    tokens: int
-
-
-def unsettled(conn: Connection, batch_id: int) -> Iterator[PlannedItem]:
-    """Items without an outcome in order, streamed."""
+def unsettled(conn: Connection, batch_id: int) -> Iterator[tuple[int, int]]:
+    """(ordinal, prompt tokens) of the items without an outcome in order, streamed."""
     with conn.cursor(name="unsettled") as cursor:
         cursor.itersize = 20_000
         cursor.execute(sql.text("item_unsettled"), {"batch_id": batch_id})
-        for ordinal, tokens in cursor:
-            yield PlannedItem(ordinal, tokens)
+        yield from cursor
