@@ -14,12 +14,12 @@ from support.steps import (
     batch_of,
     cancel,
     counts,
+    half_done,
     one_shard,
     paid_once,
     provider_batches,
     publish_unchecked,
     set_faults,
-    wake_until,
 )
 
 from nightmill.domain.errors import ConfigError, Terminal
@@ -42,18 +42,6 @@ def wound_down(pipeline: Pipeline, *, seconds: float = 20) -> list[Action]:
         done += wind_down.run(pipeline.env, {pipeline.live.name: pipeline.live})
         time.sleep(0.05)
     return done
-
-
-def half_done(pipeline: Pipeline) -> tuple[int, int]:
-    """A batch whose only file the provider has executed to a half; (batch, shard)."""
-    set_faults(pipeline.simulator, hold=True, hold_after=10)
-    batch, shard = one_shard(pipeline)
-    wake_until(pipeline, shard, "SUBMITTED")
-    until = time.monotonic() + 20
-    while pipeline.simulator.books(summary=True)["executed"] < 10:
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    return batch.batch_id, shard
 
 
 def test_a_cancel_is_one_request_that_raises_the_generation_and_can_be_repeated(pipeline: Pipeline) -> None:

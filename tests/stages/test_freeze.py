@@ -173,7 +173,7 @@ def test_awkward_text_goes_through_unharmed_and_unescaped(pipeline: Pipeline) ->
     batch = pipeline.freeze()
     with pipeline.env.ledger() as conn:
         frozen = payloads.Documents(conn, pipeline.env.payloads, batch.batch_id)
-    assert frozen.of(0) == {"body": AWKWARD}
+        assert frozen.of(0) == {"body": AWKWARD}
     shards = pipeline.plan(batch)
     set_faults(pipeline.simulator, hold=True)
     for shard in shards:

@@ -64,7 +64,7 @@ def freeze(ledger: Ledger, store: PayloadStore, lines: int) -> tuple[Batch, Segm
 def read(ledger: Ledger, store: PayloadStore, batch: Batch, first: int, last: int) -> list[int]:
     with ledger.writer() as conn:
         documents = payloads.Documents(conn, store, batch.batch_id)
-    found = [documents.of(ordinal) for ordinal in range(first, last + 1)]
+        found = [documents.of(ordinal) for ordinal in range(first, last + 1)]
     assert all(values["text"].startswith("ü\u2028x") for values in found)
     return [values["n"] for values in found]
 

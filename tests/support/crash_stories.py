@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -13,7 +12,7 @@ from nightmill.storage.batches import Batch
 from support.crash_worker import hold, wait_for_the_provider, wound_down
 from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, take_over, with_dead_letters
-from support.steps import batch_of, one_shard, publish_unchecked, reconciled, run_unchecked, set_faults, wake_until
+from support.steps import batch_of, half_done, one_shard, publish_unchecked, reconciled, run_unchecked, set_faults
 
 QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job
 FAILS_ONCE = {"match": "-1?3$", "times": 1}  # two items, one in each file
@@ -88,18 +87,6 @@ def published_again(pipeline: Pipeline, batch_id: int) -> None:
     report.run(pipeline.env, batch_id)
 
 
-def half_done(pipeline: Pipeline) -> int:
-    """A batch whose only file the provider has executed to a half."""
-    set_faults(pipeline.simulator, hold=True, hold_after=10)
-    batch, shard = one_shard(pipeline)
-    wake_until(pipeline, shard, "SUBMITTED")
-    until = time.monotonic() + 20
-    while pipeline.simulator.books(summary=True)["executed"] < 10:
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return batch.batch_id
-
-
 def cancelled_again(pipeline: Pipeline, batch_id: int) -> None:
     """The next run pays for what is missing only."""
     cancel.run(pipeline.env, cancel.Target(batch_id), "not needed")
@@ -110,7 +97,7 @@ def cancelled_again(pipeline: Pipeline, batch_id: int) -> None:
 
 
 def half_done_and_cancelled(pipeline: Pipeline) -> int:
-    batch_id = half_done(pipeline)
+    batch_id, _ = half_done(pipeline)
     cancel.run(pipeline.env, cancel.Target(batch_id), "not needed")
     return batch_id
 
@@ -131,7 +118,7 @@ STORIES = {
     "run_shard": Story(two_files_and_rounds_to_come, driven_again),
     "reconcile": Story(driven, reconciled_again),
     "publish": Story(passed, published_again),
-    "cancel": Story(half_done, cancelled_again),
+    "cancel": Story(lambda pipeline: half_done(pipeline)[0], cancelled_again),
     "wind_down": Story(half_done_and_cancelled, cancelled_again),
     "replay": Story(mended_after_dead_letters, replayed_again),
 }

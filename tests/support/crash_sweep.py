@@ -77,11 +77,7 @@ class Starter:
         It is killed at `target`, a point and its moment, or after so many `steps`.
         """
         case = {
-            "admin_dsn": pipeline.admin_dsn,
-            "writer_dsn": pipeline.writer_dsn,
-            "folder": str(pipeline.folder),
-            "store": str(pipeline.store),
-            "base_url": pipeline.simulator.base_url,
+            "pipeline": pipeline.address,
             "stage": stage,
             "argument": argument,
             "target": target,

@@ -16,7 +16,6 @@ import urllib.request
 from collections.abc import Callable
 from importlib import import_module
 from itertools import count
-from pathlib import Path
 from typing import Any, NoReturn
 
 from nightmill.stages import cancel, publish, reconcile
@@ -49,14 +48,7 @@ def run(case: dict[str, Any]) -> NoReturn:
     payloads.SEGMENT_BYTES = 2_000  # type: ignore[misc]
     target = tuple(case["target"]) if case["target"] else None
     through = count(1)
-    pipeline = Pipeline(
-        admin_dsn=case["admin_dsn"],
-        writer_dsn=case["writer_dsn"],
-        simulator=None,  # type: ignore[arg-type]
-        folder=Path(case["folder"]),
-        store=Path(case["store"]),
-        base_url=case["base_url"],
-    )
+    pipeline = Pipeline.at(case["pipeline"])
 
     def on_point(name: str, moment: str) -> None:
         if moment == "before":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -82,6 +82,29 @@ class Pipeline:
     store: Path
     base_url: str = ""
     clock_offset: timedelta = field(default_factory=timedelta)
+
+    @classmethod
+    def at(cls, address: Mapping[str, str]) -> Pipeline:
+        """The same pipeline in another process, which has no hold on the provider's."""
+        return cls(
+            admin_dsn=address["admin_dsn"],
+            writer_dsn=address["writer_dsn"],
+            simulator=None,  # type: ignore[arg-type]
+            folder=Path(address["folder"]),
+            store=Path(address["store"]),
+            base_url=address["base_url"],
+        )
+
+    @property
+    def address(self) -> dict[str, str]:
+        """What `at` needs, as JSON has it."""
+        return {
+            "admin_dsn": self.admin_dsn,
+            "writer_dsn": self.writer_dsn,
+            "folder": str(self.folder),
+            "store": str(self.store),
+            "base_url": self.base_url or self.simulator.base_url,
+        }
 
     @property
     def env(self) -> Environment:

@@ -100,20 +100,23 @@ def wake_until(pipeline: Pipeline, shard: int, state: str, seconds: float = 20) 
         time.sleep(0.05)
 
 
+def half_done(pipeline: Pipeline) -> tuple[int, int]:
+    """A batch whose only file the provider has executed to a half; (batch, shard)."""
+    set_faults(pipeline.simulator, hold=True, hold_after=10)
+    batch, shard = one_shard(pipeline)
+    wake_until(pipeline, shard, "SUBMITTED")
+    until = time.monotonic() + 20
+    while pipeline.simulator.books(summary=True)["executed"] < 10:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return batch.batch_id, shard
+
+
 class Worker:
     """A process of its own that runs one stage and stops at a point: kill it there, or pause and resume it."""
 
     def __init__(self, pipeline: Pipeline, action: str, argument: Any, point: str) -> None:
-        settings = {
-            "admin_dsn": pipeline.admin_dsn,
-            "writer_dsn": pipeline.writer_dsn,
-            "folder": str(pipeline.folder),
-            "store": str(pipeline.store),
-            "base_url": pipeline.base_url or pipeline.simulator.base_url,
-            "action": action,
-            "argument": argument,
-            "point": point,
-        }
+        settings = {"pipeline": pipeline.address, "action": action, "argument": argument, "point": point}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "support.worker", json.dumps(settings)],
             cwd=ROOT,

@@ -6,7 +6,6 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NoReturn
 
 from nightmill.domain.errors import NightmillError
@@ -18,14 +17,7 @@ from support.pipeline import Pipeline
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
-    pipeline = Pipeline(
-        admin_dsn=settings["admin_dsn"],
-        writer_dsn=settings["writer_dsn"],
-        simulator=None,  # type: ignore[arg-type]
-        folder=Path(settings["folder"]),
-        store=Path(settings["store"]),
-        base_url=settings["base_url"],
-    )
+    pipeline = Pipeline.at(settings["pipeline"])
     POINTS[settings["point"]]()
     try:
         work(pipeline, settings["action"], settings["argument"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,6 +10,11 @@ from nightmill.domain.states import ProviderBatchState, ShardState
 from nightmill.domain.wording import counted, duration
 
 _AT_PROVIDER = frozenset({ProviderBatchState.SUBMITTED, ProviderBatchState.ENDED})
+
+
+def requests_done(counts: Mapping[str, int]) -> int:
+    """Requests of a provider batch that the provider has finished, well or not, by its own counts."""
+    return counts.get("completed", 0) + counts.get("failed", 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from psycopg.rows import class_row
 
+from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
@@ -71,8 +72,7 @@ class Evidence:
     @property
     def done(self) -> int:
         """Requests that the provider has finished, well or not."""
-        counts = self.counts or {}
-        return counts.get("completed", 0) + counts.get("failed", 0)
+        return requests_done(self.counts or {})
 
 
 @dataclass(frozen=True, slots=True)

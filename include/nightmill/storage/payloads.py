@@ -12,6 +12,8 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -169,11 +171,16 @@ class Documents:
     segment."""
 
     def __init__(self, conn: Connection, store: PayloadStore, batch_id: int) -> None:
+        self._conn = conn
         self._store = store
-        self._segments = conn.execute(sql.text("segments_of_batch"), {"batch_id": batch_id}).fetchall()
-        self._starts = [first for first, _, _ in self._segments]
+        self._batch_id = batch_id
         self._first = 0
         self._lines: list[bytes] = []
+
+    @cached_property
+    def _segments(self) -> list[tuple[int, str, bytes]]:
+        """(first ordinal, object path, checksum) in order; asked for at the first read."""
+        return self._conn.execute(sql.text("segments_of_batch"), {"batch_id": self._batch_id}).fetchall()
 
     def of(self, ordinal: int) -> dict[str, Any]:
         """The payload of one item. Raises Terminal on a bad checksum or where the object is gone."""
@@ -183,7 +190,7 @@ class Documents:
         return values
 
     def _open(self, ordinal: int) -> None:
-        at = bisect_right(self._starts, ordinal) - 1
+        at = bisect_right(self._segments, ordinal, key=itemgetter(0)) - 1
         assert at >= 0, f"the payload of item {ordinal} is missing"
         self._first, path, checksum = self._segments[at]
         self._lines = []  # gone before the next ones are read

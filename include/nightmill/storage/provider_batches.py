@@ -16,6 +16,7 @@ from psycopg.types.multirange import Int8Multirange
 from psycopg.types.range import Int8Range
 
 from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
@@ -64,7 +65,7 @@ class ProviderBatch:
     @property
     def finished(self) -> int:
         """Requests that the provider finished, well or not; all of them where it does not count."""
-        return self.counts.get("completed", 0) + self.counts.get("failed", 0) if self.counts else self.requests
+        return requests_done(self.counts) if self.counts else self.requests
 
     def carries(self) -> Iterable[int]:
         """Every ordinal it carries, in order."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.failures import Seen, classify
+from nightmill.domain.progress import requests_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import BatchSnapshot, BatchStatus
@@ -163,8 +164,7 @@ def _poll(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
 
 def _progress(snapshot: BatchSnapshot) -> str:
     counts = snapshot.counts or {}
-    done = counts.get("completed", 0) + counts.get("failed", 0)
-    return f"{snapshot.raw_status} {done}/{counts.get('total', '?')}"
+    return f"{snapshot.raw_status} {requests_done(counts)}/{counts.get('total', '?')}"
 
 
 def _results_awaited(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> bool:

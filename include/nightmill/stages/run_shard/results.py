@@ -63,14 +63,11 @@ class ResultReader:
 
     def arrivals(self, path: Path) -> Iterator[Arrival]:
         """One arrival per item that this file answers for the first time."""
-        documents = self._documents() if self._checker.needs_payload else None
-        for ordinal, line in self._one_per_item(self._context.provider.read_lines(self._in_item_order(path))):
-            self._seen.add(ordinal)
-            yield self._arrival(ordinal, line, documents.of(ordinal) if documents else {})
-
-    def _documents(self) -> payloads.Documents:
         context = self._context
-        return payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
+        documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
+        for ordinal, line in self._one_per_item(context.provider.read_lines(self._in_item_order(path))):
+            self._seen.add(ordinal)
+            yield self._arrival(ordinal, line, documents.of(ordinal) if self._checker.needs_payload else {})
 
     def _one_per_item(self, lines: Iterator[ResultLine]) -> Iterator[tuple[int, _Told]]:
         """What the lines of one file say about each item; lines of one item stand together."""

@@ -1,8 +1,8 @@
 select letter.dead_letter_id, batch.job, letter.batch_id, letter.ordinal, item.source_id, item.source_version,
     item.tenant, item.domain, letter.class as kind, letter.code, letter.ended_as, letter.message, letter.attempts,
     letter.created_at, coalesce(letter.origin_batch_id, letter.batch_id) as gave_up_in,
-    encode(letter.key, 'hex') as key, contract.contract_id, contract.prompt_version, contract.output_schema_version, contract.model_policy_version,
-    contract.transform_version, sent.shard_id, letter.provider_batch_id, sent.provider_id,
+    encode(letter.key, 'hex') as key, contract.contract_id, contract.prompt_version, contract.output_schema_version,
+    contract.model_policy_version, contract.transform_version, sent.shard_id, letter.provider_batch_id, sent.provider_id,
     segment.object_path as payload_object, letter.ordinal - segment.first_ordinal + 1 as payload_line,
     case
         when letter.class = 'output' and sent.evidence_deleted_at is null and origin.retired_at is null then sent.token
