@@ -82,8 +82,7 @@ def copy_in(site: Site) -> Work:
             conn.execute(f"create table floor.{table} (like nightmill.{table} including all)")
         conn.execute("alter table floor.attempt add primary key (batch_id, ordinal, provider_batch_id)")
         conn.execute("alter table floor.outcome add primary key (batch_id, ordinal)")
-        conn.execute("alter table floor.rows_bench add primary key (batch_id, ordinal)")
-        conn.execute("create index on floor.rows_bench (source_id)")
+        conn.execute("create unique index on floor.rows_bench (source_id)")
 
     def work() -> int:
         decoder, answer = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Answer)

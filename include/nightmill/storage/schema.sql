@@ -259,13 +259,15 @@ begin
     if exists (select from pg_index where indrelid = to_regclass(format('nightmill.%I', child))) then
         return;
     end if;
-    execute format('alter table nightmill.%I add primary key %s', child,
-        case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
+    if parent like 'rows\_%' then
+        execute format('create unique index on nightmill.%I (source_id)', child);
+    else
+        execute format('alter table nightmill.%I add primary key %s', child,
+            case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
+    end if;
     if parent = 'item' then
         execute format('create unique index on nightmill.%I (source_id)', child);
         execute format('create index on nightmill.%I (key)', child);
-    elsif parent like 'rows\_%' then
-        execute format('create index on nightmill.%I (source_id)', child);
     end if;
     execute format('analyze nightmill.%I', child);
 end $$;
