@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any
 
 import orjson
 
@@ -15,7 +15,7 @@ from nightmill.domain.failures import classify_unfinished_answer, rejected
 from nightmill.domain.job import CitationRule
 from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
 from nightmill.validators.citations import find_citation
-from nightmill.validators.schema import AnswerReader, Invalid, Valid
+from nightmill.validators.schema import AnswerReader, Invalid
 
 
 class Checker:
@@ -49,15 +49,11 @@ class Checker:
     def check_text(self, text: str, payload: Mapping[str, Any]) -> Verdict:
         """An answer's text, fresh or stored."""
         read = self._reader.read(text)
-        match read:
-            case Invalid(code=code, findings=findings):
-                return rejected(code, "; ".join(findings) or code)
-            case Valid(answer=answer) if self._dimensions and len(answer[VECTOR]) != self._dimensions:
-                return rejected("wrong_dimensions", f"{len(answer[VECTOR])} numbers instead of {self._dimensions}")
-            case Valid(answer=answer, notes=notes):
-                return self._cite(answer, notes, payload)
-            case _:
-                assert_never(read)
+        if isinstance(read, Invalid):
+            return rejected(read.code, "; ".join(read.findings) or read.code)
+        if self._dimensions and len(read.answer[VECTOR]) != self._dimensions:
+            return rejected("wrong_dimensions", f"{len(read.answer[VECTOR])} numbers instead of {self._dimensions}")
+        return self._cite(read.answer, read.notes, payload)
 
     def _cite(self, answer: dict[str, Any], notes: tuple[str, ...], payload: Mapping[str, Any]) -> Verdict:
         spans = []

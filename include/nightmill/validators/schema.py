@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.validators.answer_text import has_duplicate_keys, mend, unwrap
@@ -59,7 +59,8 @@ class AnswerReader:
             problem = "uses field aliases or computed fields"
             remedy = "Name the fields as they shall appear in answers and columns, and compute in the query."
             raise BrokenJobFolder((Mistake("output.py", None, model.__name__, problem, remedy),))
-        self._model = model
+        adapter = TypeAdapter(model)
+        self._validator, self._serializer = adapter.validator, adapter.serializer  # without the layers around them
         self._names = names
         properties = schema.get("properties", {})
         self._numeric = tuple(name for name in properties if _may_hold_numbers([properties[name], schema.get("$defs")]))
@@ -80,12 +81,13 @@ class AnswerReader:
 
     def _validate(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
         try:
-            answer = self._model.model_validate_json(body, strict=True, extra="forbid").model_dump(mode="json")
+            valid = self._validator.validate_json(body, strict=True, extra="forbid")
+            answer = self._serializer.to_python(valid, mode="json")
         except ValidationError as error:
             return self._findings(error)
         except Exception as error:  # a validator in output.py raised something of its own; the batch goes on
             return Invalid("validator_raised", (type(error).__name__,))
-        if not all(_fits(answer[name]) for name in self._numeric):
+        if not all(map(_fits, map(answer.__getitem__, self._numeric))):
             findings = tuple(self._out_of_range(answer, ()))
             return Invalid("number_range", findings[:_MAX_FINDINGS])
         return Valid(answer, notes)

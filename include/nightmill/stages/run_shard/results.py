@@ -126,7 +126,7 @@ class ResultReader:
             failure=verdict if isinstance(verdict, Failure) else None,
             answer=accepted.answer if accepted else None,
             notes=accepted.notes if accepted else (),
-            citations=tuple(_as_json(span) for span in accepted.citations) if accepted else (),
+            citations=tuple(map(_as_json, accepted.citations)) if accepted else (),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
