@@ -1,6 +1,7 @@
 """Settling items: what came back becomes attempts, results, outcomes and staging rows, set by set.
 
-Everything here runs inside the caller's transaction, in chunks of about a second. The caller enters the fence first.
+Everything here runs inside the caller's transaction, one chunk of well under a second in each. The caller enters the
+fence first.
 """
 
 from __future__ import annotations
@@ -182,7 +183,6 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
         else:
             accepted = _settle_accepted(conn, settling, values, len(arrivals) - failed)
             dead, in_review = _settle_given_up(conn, values) if failed else (0, 0)
-        conn.execute("truncate pg_temp.arrived")
     return Settled(accepted, dead, in_review, len(arrivals) - accepted - dead - in_review)
 
 

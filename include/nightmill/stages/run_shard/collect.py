@@ -18,7 +18,7 @@ from nightmill.storage import fence, payloads, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, Settled
 
-CHUNK = 2_000  # lines settled per transaction: well under a second, so that a cancel never waits long
+CHUNK = 5_000  # lines settled per transaction: well under a second, so that a cancel never waits long
 FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files that lack lines
 
 

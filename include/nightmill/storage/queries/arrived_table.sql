@@ -13,4 +13,4 @@ create temporary table if not exists arrived (
     cached_tokens int4,
     model text,
     finish_reason text
-)
+) on commit delete rows
