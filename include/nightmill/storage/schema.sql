@@ -1204,6 +1204,8 @@ GRANT SELECT,INSERT ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT SELECT(result_id) ON TABLE nightmill.result TO nightmill_console;
 
+GRANT UPDATE(revision) ON TABLE nightmill.result TO nightmill_writer;
+
 GRANT UPDATE(effective) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT UPDATE(validators_hash) ON TABLE nightmill.result TO nightmill_writer;

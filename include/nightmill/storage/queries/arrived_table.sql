@@ -1,5 +1,6 @@
 create temporary table if not exists arrived (
     ordinal int8 not null,
+    result_id int8 not null default nextval('nightmill.result_result_id_seq'), -- for what is stored as a new result
     class text,
     code text,
     message text,
