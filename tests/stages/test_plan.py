@@ -122,6 +122,15 @@ def test_reprocess_sends_everything_again_as_new_revisions(pipeline: Pipeline) -
     assert shown == [(2,)]
 
 
+def test_a_result_taken_out_of_use_by_hand_is_asked_again_and_stands_in_nobodys_way(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    pipeline.sql("update nightmill.result set effective = false where source_id = 'doc-07'")
+    assert run_unchecked(pipeline, "run-2").counts == {"reused": 19, "accepted": 1}
+    assert run_unchecked(pipeline, "run-3", params={"reprocess": True}).counts == {"accepted": 20}
+    of_one = "select revision, effective from nightmill.result where source_id = 'doc-07' order by revision"
+    assert pipeline.sql(of_one) == [(1, False), (2, False), (3, True)]
+
+
 def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     pipeline.sql("update documents set tenant = 'newcomer' where id = 'doc-05'")
