@@ -122,6 +122,24 @@ def test_reprocess_sends_everything_again_as_new_revisions(pipeline: Pipeline) -
     assert shown == [(2,)]
 
 
+def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_contract(pipeline: Pipeline) -> None:
+    def shown() -> list[tuple[object, ...]]:
+        columns = "source_id, source_version, tenant, domain, result_id, model, answered_at, title, pages"
+        return pipeline.sql(f"select {columns} from results.notes order by source_id")
+
+    run_unchecked(pipeline)
+    first = shown()
+    pipeline.sql("update nightmill.result set answer = '{}' where source_id = 'doc-07'")  # tells which way a row came
+    assert run_unchecked(pipeline, "run-2").counts == {"reused": 20}
+    assert shown() == first
+    pipeline.sql("delete from nightmill.rows_notes where source_id = 'doc-05'")
+    assert run_unchecked(pipeline, "run-3").counts == {"reused": 20}
+    assert shown() == first
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
+    assert run_unchecked(pipeline, "run-4").counts == {"reused": 20}
+    assert [now[0] for was, now in zip(first, shown(), strict=True) if was != now] == ["doc-07"]
+
+
 def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     pipeline.sql("update documents set tenant = 'newcomer' where id = 'doc-05'")

@@ -17,7 +17,18 @@ from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, items, partitions, payloads, provider_batches, reuse, shards
+from nightmill.storage import (
+    batches,
+    contracts,
+    fence,
+    items,
+    partitions,
+    payloads,
+    provider_batches,
+    publications,
+    reuse,
+    shards,
+)
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.partitions import Unattached
@@ -73,9 +84,21 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     if not first_plan:
         return _settle_in_chunks(conn, batch, settling)
     tables = reuse.Partitions(*(one.table for one in made))
-    settled = reuse.settle(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, settling, tables)
+    last = (batch.item_count or 0) - 1
+    settled = reuse.settle(conn, batch.batch_id, 0, last, settling, tables, _shown_alike(conn, batch))
     _attach(conn, batch, made)
     return settled
+
+
+def _shown_alike(conn: Connection, batch: Batch) -> int | None:
+    """The published batch, if the rows that it shows are those that their answers would make here: it has the same
+    contract, and is no replay, whose rows were made under its parent's."""
+    shown = publications.current(conn, batch.view_name)
+    if shown is None:
+        return None
+    published = batches.get(conn, shown.batch_id)
+    alike = published.contract_id == batch.contract_id and not published.params.get("parent_batch")
+    return published.batch_id if alike else None
 
 
 def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int:
