@@ -140,6 +140,20 @@ def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_
     assert [now[0] for was, now in zip(first, shown(), strict=True) if was != now] == ["doc-07"]
 
 
+def test_a_shard_knows_where_its_work_was_when_it_was_planned(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set body = 'Changed.', version = '2' where id in ('doc-02', 'doc-03', 'doc-15')")
+    [shard_id] = pipeline.plan(pipeline.freeze("run-2"))
+    [(ordinals,)] = pipeline.sql("select ordinals::text from nightmill.shard where shard_id = %s", shard_id)
+    with pipeline.env.ledger() as conn:
+        shard = shards.get(conn, shard_id)
+        found = [ordinal for ordinal, _ in shards.unsettled(conn, shard)]
+        assert shards.any_unsettled(conn, shard)
+    assert len(found) == 3
+    assert ordinals == f"{{[{found[0]},{found[-1] + 1})}}"  # so near to each other that one look is cheaper
+
+
 def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     pipeline.sql("update documents set tenant = 'newcomer' where id = 'doc-05'")

@@ -39,6 +39,7 @@ from nightmill.validators.checker import Checker
 log = logging.getLogger(__name__)
 
 CHUNK = 20_000  # items settled per transaction: well under a second, so that a cancel never waits long
+BRIDGED = 20  # reading past that many settled items costs as much as a new look-up
 
 
 def run(env: Environment, batch_id: int) -> Batch:
@@ -159,13 +160,15 @@ def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
         weights.append(tokens)
     config = pinned.job.shards
     count = shard_count(len(weights), sum(weights), config.count, config.target_tokens)
-    new = [
-        NewShard(ordinals[part.first], ordinals[part.last], part.last - part.first + 1, part.weight)
-        for part in cut(weights, count)
-    ]
+    new = [_shard(ordinals[part.first : part.last + 1], part.weight) for part in cut(weights, count)]
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     shards.replace(conn, batch.batch_id, new)
     if batch.state is BatchState.QUEUED:
         return batch
     return batches.move(conn, batch, BatchState.QUEUED, f"{counted(len(new), 'shard')} planned")
+
+
+def _shard(ordinals: Sequence[int], weight: int) -> NewShard:
+    where = provider_batches.multirange(ordinals, bridged=BRIDGED)
+    return NewShard(ordinals[0], ordinals[-1], where, len(ordinals), weight)
