@@ -59,9 +59,10 @@ def collected(conn: Connection) -> list[int]:
     return [row[0] for row in conn.execute("select ordinal from pg_temp.reusable").fetchall()]
 
 
-def reject(conn: Connection, ordinals: Iterable[int]) -> None:
+def reject(conn: Connection, ordinals: Sequence[int]) -> None:
     """Take items out of the collection: their stored answer does not pass today's rules."""
-    conn.execute(sql.text("reusable_reject"), {"ordinals": list(ordinals)})
+    if ordinals:  # the collection has no index: even nothing is looked for in all of it
+        conn.execute(sql.text("reusable_reject"), {"ordinals": ordinals})
 
 
 def renew(conn: Connection, result_ids: Iterable[int], validators_hash: str) -> None:
