@@ -131,6 +131,38 @@ def test_a_result_taken_out_of_use_by_hand_is_asked_again_and_stands_in_nobodys_
     assert pipeline.sql(of_one) == [(1, False), (2, False), (3, True)]
 
 
+def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_contract(pipeline: Pipeline) -> None:
+    def shown() -> list[tuple[object, ...]]:
+        columns = "source_id, source_version, tenant, domain, result_id, model, answered_at, title, pages"
+        return pipeline.sql(f"select {columns} from results.notes order by source_id")
+
+    run_unchecked(pipeline)
+    first = shown()
+    pipeline.sql("update nightmill.result set answer = '{}' where source_id = 'doc-07'")  # tells which way a row came
+    assert run_unchecked(pipeline, "run-2").counts == {"reused": 20}
+    assert shown() == first
+    pipeline.sql("delete from nightmill.rows_notes where source_id = 'doc-05'")
+    assert run_unchecked(pipeline, "run-3").counts == {"reused": 20}
+    assert shown() == first
+    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
+    assert run_unchecked(pipeline, "run-4").counts == {"reused": 20}
+    assert [now[0] for was, now in zip(first, shown(), strict=True) if was != now] == ["doc-07"]
+
+
+def test_a_shard_knows_where_its_work_was_when_it_was_planned(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set body = 'Changed.', version = '2' where id in ('doc-02', 'doc-03', 'doc-15')")
+    [shard_id] = pipeline.plan(pipeline.freeze("run-2"))
+    [(ordinals,)] = pipeline.sql("select ordinals::text from nightmill.shard where shard_id = %s", shard_id)
+    with pipeline.env.ledger() as conn:
+        shard = shards.get(conn, shard_id)
+        found = [ordinal for ordinal, _ in shards.unsettled(conn, shard)]
+        assert shards.any_unsettled(conn, shard)
+    assert len(found) == 3
+    assert ordinals == f"{{[{found[0]},{found[-1] + 1})}}"  # so near to each other that one look is cheaper
+
+
 def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     pipeline.sql("update documents set tenant = 'newcomer' where id = 'doc-05'")

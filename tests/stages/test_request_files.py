@@ -18,7 +18,7 @@ from support.steps import batch_of
 from nightmill.domain.job import ProviderLimits
 from nightmill.stages.run_shard import render
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import settlement, shards
+from nightmill.storage import shards
 from nightmill.storage.fence import Holder
 
 ITEMS = 40
@@ -76,8 +76,7 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
     context: ShardContext, requests: int, file_bytes: int, budget: int | None, chosen: set[int]
 ) -> None:
     limit(context, requests, file_bytes)
-    batch_id = context.batch.batch_id
-    tokens = dict(settlement.unsettled_in(context.conn, batch_id, 0, ITEMS - 1))
+    tokens = dict(shards.unsettled(context.conn, context.shard))
     wanted = {ordinal: tokens[ordinal] for ordinal in sorted(chosen)}
     sizes: dict[int, int] = {}
     files = []
@@ -107,7 +106,7 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
 
 def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(context: ShardContext) -> None:
     limit(context, 10, 1_024)
-    wanted = dict(settlement.unsettled_in(context.conn, context.batch.batch_id, 0, ITEMS - 1))
+    wanted = dict(shards.unsettled(context.conn, context.shard))
     sent: set[int] = set()
     too_long: set[int] = set()
     while wanted:
@@ -126,7 +125,7 @@ def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: S
     from nightmill.storage import provider_batches
     from nightmill.storage.provider_batches import Intent
 
-    wanted = dict(settlement.unsettled_in(context.conn, context.batch.batch_id, 0, ITEMS - 1))
+    wanted = dict(shards.unsettled(context.conn, context.shard))
     del wanted[3], wanted[17]
     file = render.one_file(context, "token", wanted, {}, None)
     first = file.path.read_bytes()

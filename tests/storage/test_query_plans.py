@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.ledger import Ledger, apply, definition
 
-from nightmill.storage import provider_batches, reuse, sql
+from nightmill.storage import provider_batches, reuse, shards, sql
 from nightmill.storage.ledger import Connection
 
 BATCHES = 3
@@ -160,6 +160,23 @@ def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled
         assert touched(few, "item") == {f"item_{batch.batch_id}"}
         assert not [node for node in few if node["Node Type"] == "Seq Scan"]
         assert reuse.find_among(conn, batch.batch_id, [1, 5, 1999], filled.job.validators_hash) == 3
+
+
+def test_looking_for_a_shards_unsettled_items_reads_only_where_they_were(filled: Ledger, items: int) -> None:
+    batch, [shard] = filled.running(items)
+    whole = sql.text("shard_unsettled")
+    values = {"batch_id": batch.batch_id, "shard_id": shard.shard_id}
+    filled.sql("update nightmill.shard set ordinals = '{[5,6),[700,703)}' where shard_id = %s", shard.shard_id)
+    filled.sql("analyze")
+    with filled.writer() as conn:
+        nodes = plan(conn, whole, values)
+        assert touched(nodes, "item") == {f"item_{batch.batch_id}"}
+        assert touched(nodes, "outcome") <= {f"outcome_{batch.batch_id}"}
+        assert "Seq Scan" not in {node["Node Type"] for node in nodes if "item_" in node.get("Relation Name", "")}
+        assert [ordinal for ordinal, _ in shards.unsettled(conn, shard)] == [5, 700, 701, 702]
+    filled.sql("update nightmill.shard set ordinals = default where shard_id = %s", shard.shard_id)  # an earlier plan's
+    with filled.writer() as conn:
+        assert [ordinal for ordinal, _ in shards.unsettled(conn, shard)] == list(range(items))
 
 
 def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_results(filled: Ledger) -> None:

@@ -180,7 +180,10 @@ class Ledger:
         bounds = [items * part // shard_count for part in range(shard_count + 1)]
         with self.writer() as conn:
             fence.enter_exclusive(conn, batch.holder)
-            new = [NewShard(a, b - 1, b - a, 10 * (b - a)) for a, b in pairwise(bounds)]
+            new = [
+                NewShard(a, b - 1, provider_batches.multirange(range(a, b)), b - a, 10 * (b - a))
+                for a, b in pairwise(bounds)
+            ]
             shards.replace(conn, batch.batch_id, new)
             batch = batches.move(conn, batch, BatchState.QUEUED, "planned")
             ids = conn.execute(

@@ -17,7 +17,18 @@ from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, items, partitions, payloads, provider_batches, reuse, shards
+from nightmill.storage import (
+    batches,
+    contracts,
+    fence,
+    items,
+    partitions,
+    payloads,
+    provider_batches,
+    publications,
+    reuse,
+    shards,
+)
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.partitions import Unattached
@@ -28,6 +39,7 @@ from nightmill.validators.checker import Checker
 log = logging.getLogger(__name__)
 
 CHUNK = 20_000  # items settled per transaction: well under a second, so that a cancel never waits long
+BRIDGED = 20  # reading past that many settled items costs as much as a new look-up
 
 
 def run(env: Environment, batch_id: int) -> Batch:
@@ -73,9 +85,21 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     if not first_plan:
         return _settle_in_chunks(conn, batch, settling)
     tables = reuse.Partitions(*(one.table for one in made))
-    settled = reuse.settle(conn, batch.batch_id, 0, (batch.item_count or 0) - 1, settling, tables)
+    last = (batch.item_count or 0) - 1
+    settled = reuse.settle(conn, batch.batch_id, 0, last, settling, tables, _shown_alike(conn, batch))
     _attach(conn, batch, made)
     return settled
+
+
+def _shown_alike(conn: Connection, batch: Batch) -> int | None:
+    """The published batch, if the rows that it shows are those that their answers would make here: it has the same
+    contract, and is no replay, whose rows were made under its parent's."""
+    shown = publications.current(conn, batch.view_name)
+    if shown is None:
+        return None
+    published = batches.get(conn, shown.batch_id)
+    alike = published.contract_id == batch.contract_id and not published.params.get("parent_batch")
+    return published.batch_id if alike else None
 
 
 def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int:
@@ -136,13 +160,15 @@ def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
         weights.append(tokens)
     config = pinned.job.shards
     count = shard_count(len(weights), sum(weights), config.count, config.target_tokens)
-    new = [
-        NewShard(ordinals[part.first], ordinals[part.last], part.last - part.first + 1, part.weight)
-        for part in cut(weights, count)
-    ]
+    new = [_shard(ordinals[part.first : part.last + 1], part.weight) for part in cut(weights, count)]
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     shards.replace(conn, batch.batch_id, new)
     if batch.state is BatchState.QUEUED:
         return batch
     return batches.move(conn, batch, BatchState.QUEUED, f"{counted(len(new), 'shard')} planned")
+
+
+def _shard(ordinals: Sequence[int], weight: int) -> NewShard:
+    where = provider_batches.multirange(ordinals, bridged=BRIDGED)
+    return NewShard(ordinals[0], ordinals[-1], where, len(ordinals), weight)

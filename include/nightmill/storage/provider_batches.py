@@ -87,12 +87,12 @@ class Intent:
     enqueued_cap: int | None
 
 
-def multirange(ordinals: Iterable[int]) -> Int8Multirange:
-    """Ascending ordinals as the fewest half-open ranges."""
+def multirange(ordinals: Iterable[int], bridged: int = 0) -> Int8Multirange:
+    """Ascending ordinals as the fewest half-open ranges that hold no more than `bridged` others in a row."""
     ranges: list[Int8Range] = []
     start = previous = None
     for ordinal in ordinals:
-        if previous is not None and start is not None and ordinal != previous + 1:
+        if previous is not None and start is not None and ordinal > previous + 1 + bridged:
             ranges.append(Int8Range(start, previous + 1))
             start = ordinal
         elif start is None:

@@ -59,9 +59,10 @@ def collected(conn: Connection) -> list[int]:
     return [row[0] for row in conn.execute("select ordinal from pg_temp.reusable").fetchall()]
 
 
-def reject(conn: Connection, ordinals: Iterable[int]) -> None:
+def reject(conn: Connection, ordinals: Sequence[int]) -> None:
     """Take items out of the collection: their stored answer does not pass today's rules."""
-    conn.execute(sql.text("reusable_reject"), {"ordinals": list(ordinals)})
+    if ordinals:  # the collection has no index: even nothing is looked for in all of it
+        conn.execute(sql.text("reusable_reject"), {"ordinals": ordinals})
 
 
 def renew(conn: Connection, result_ids: Iterable[int], validators_hash: str) -> None:
@@ -78,18 +79,33 @@ class Partitions:
 
 
 def settle(
-    conn: Connection, batch_id: int, first: int, last: int, settling: Settling, unattached: Partitions | None = None
+    conn: Connection,
+    batch_id: int,
+    first: int,
+    last: int,
+    settling: Settling,
+    unattached: Partitions | None = None,
+    shown_id: int | None = None,
 ) -> int:
-    """Settle the collected items of a range as reused, staging rows included; returns how many."""
-    values = {"batch_id": batch_id, "first": first, "last": last}
+    """Settle the collected items of a range as reused, staging rows included; returns how many.
+
+    Rows that batch `shown_id` has already are copied, at half the cost of making them from their answers anew.
+    """
+    values = {"batch_id": batch_id, "first": first, "last": last, "shown_id": shown_id}
     parts = settling.parts
+    parts |= {"all_rows": parts["rows"], "as_shown": sql.typed(settling.columns, "shown")}
     outcomes: composed.Composable = composed.SQL("nightmill.outcome")
     if unattached is not None:
         outcomes, parts["rows"] = unattached.outcomes, unattached.rows
     conn.execute(_ROOM_TO_JOIN)
     with refusals():
-        conn.execute(sql.text("reused_outcomes").format(outcomes=outcomes), values)
-        return conn.execute(sql.text("reused_rows").format(**parts), values).rowcount
+        settled = conn.execute(sql.text("reused_outcomes").format(outcomes=outcomes), values).rowcount
+        copied = 0
+        if shown_id is not None:
+            copied = conn.execute(sql.text("reused_rows_copy").format(**parts), values).rowcount
+        if copied < settled:
+            conn.execute(sql.text("reused_rows").format(**parts), values)
+    return settled
 
 
 def settle_skipped(conn: Connection, batch_id: int) -> int:

@@ -833,6 +833,7 @@ CREATE TABLE nightmill.shard (
     settled_at timestamp with time zone,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     hold_until timestamp with time zone,
+    ordinals int8multirange DEFAULT '{(,)}'::int8multirange NOT NULL,
     CONSTRAINT shard_range CHECK ((first_ordinal <= last_ordinal)),
     CONSTRAINT shard_settled CHECK (((state = 'SETTLED'::text) = (settled_at IS NOT NULL))),
     CONSTRAINT shard_state_known CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'RETRY_WAIT'::text, 'SETTLED'::text, 'CANCELLED'::text])))
@@ -843,6 +844,8 @@ ALTER TABLE nightmill.shard OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.shard.items IS 'Items that were unsettled when the shard was planned';
 
 COMMENT ON COLUMN nightmill.shard.hold_until IS 'The provider asked to be left alone until then (Retry-After)';
+
+COMMENT ON COLUMN nightmill.shard.ordinals IS 'Holds every item of the range that was unsettled when it was planned, and a few settled ones between them';
 
 ALTER TABLE nightmill.shard ALTER COLUMN shard_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.shard_shard_id_seq

@@ -265,11 +265,6 @@ def attempted(conn: Connection, batch: ProviderBatch) -> set[int]:
     return {row[0] for row in rows}
 
 
-def unsettled_in(conn: Connection, batch_id: int, first: int, last: int) -> list[tuple[int, int]]:
-    """(ordinal, prompt tokens) of the items in a range that have no outcome yet, in order."""
-    return conn.execute(sql.text("unsettled_in_range"), {"batch_id": batch_id, "first": first, "last": last}).fetchall()
-
-
 class FailedItem(msgspec.Struct, frozen=True):
     """An unsettled item whose attempts failed so far. `kind`, `code`, `provider_batch_id` and `last_at` are those of
     its last attempt; `failures` leaves out what failed for want of capacity; `truncations` are answers cut off."""

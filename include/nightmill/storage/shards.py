@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg.rows import class_row
+from psycopg.types.multirange import Int8Multirange
 
 from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.states import SHARD_EDGES, TERMINAL_SHARD_STATES, ShardState
@@ -40,10 +41,11 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class NewShard:
-    """A range to store."""
+    """A range to store. `ordinals` hold all its unsettled items, and as few others as is cheap to tell."""
 
     first_ordinal: int
     last_ordinal: int
+    ordinals: Int8Multirange
     items: int
     prompt_tokens: int
 
@@ -79,6 +81,22 @@ def get(conn: Connection, shard_id: int) -> Shard:
             "Clear preflight together with its downstream tasks, so that run_shard maps over the new plan.",
         )
     return row
+
+
+def unsettled(conn: Connection, shard: Shard) -> list[tuple[int, int]]:
+    """(ordinal, prompt tokens) of a shard's items that have no outcome yet, in order."""
+    return conn.execute(sql.text("shard_unsettled"), _scope(shard)).fetchall()
+
+
+def any_unsettled(conn: Connection, shard: Shard) -> bool:
+    """Whether an item of a shard has no outcome yet; looks no further than the first."""
+    query = sql.text("shard_any_unsettled").format(unsettled=sql.text("shard_unsettled"))
+    row = conn.execute(query, _scope(shard)).fetchone()
+    return bool(row and row[0])
+
+
+def _scope(shard: Shard) -> dict[str, int]:
+    return {"batch_id": shard.batch_id, "shard_id": shard.shard_id}
 
 
 def labels(conn: Connection, batch_id: int) -> Sequence[ShardLabel]:

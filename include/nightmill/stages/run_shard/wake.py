@@ -108,15 +108,17 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
     conn.commit()
     try:
         _advance_all(context)
-        unsettled = _unsettled(context)
-        if unsettled:
-            send.what_is_due(context, unsettled)
-            unsettled = _unsettled(context)
+        rest = dict(shards.unsettled(conn, shard))
+        conn.commit()
+        if rest:
+            send.what_is_due(context, rest)
+        finished = not rest or not shards.any_unsettled(conn, shard)
+        conn.commit()
     except Blocked as fault:
         conn.rollback()
         _block(context, fault)
         raise
-    if not unsettled:
+    if finished:
         shards.move(conn, shard, context.holder, ShardState.SETTLED, "every item is settled")
         conn.commit()
         return Finished(_line(context, "settled"))
@@ -139,14 +141,6 @@ def _advance_all(context: ShardContext) -> None:
             blocked = blocked or fault
     if blocked is not None:
         raise blocked
-
-
-def _unsettled(context: ShardContext) -> dict[int, int]:
-    """Ordinal -> prompt tokens of the items that have no outcome."""
-    shard = context.shard
-    rest = settlement.unsettled_in(context.conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
-    context.conn.commit()
-    return dict(rest)
 
 
 def _wait(context: ShardContext) -> Waiting:

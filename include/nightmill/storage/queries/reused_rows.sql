@@ -1,9 +1,10 @@
+-- Tenant, id and version are part of the key, so the result's are the item's; the domain is not.
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
     prompt_version, answered_at{names})
-select %(batch_id)s, item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, result.result_id,
-    true, result.model, result.prompt_version, result.answered_at{typed}
+select %(batch_id)s, reusable.ordinal, result.source_id, result.source_version, result.tenant, reusable.domain,
+    result.result_id, true, result.model, result.prompt_version, result.answered_at{typed}
 from pg_temp.reusable
-join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = reusable.ordinal
-join nightmill.result on result.result_id = reusable.result_id,
+join nightmill.result on result.result_id = reusable.result_id
+left join {all_rows} as shown on shown.batch_id = %(shown_id)s and shown.result_id = reusable.result_id,
     jsonb_to_record(result.answer) as typed ({record})
-where reusable.ordinal between %(first)s and %(last)s
+where reusable.ordinal between %(first)s and %(last)s and shown.result_id is null
