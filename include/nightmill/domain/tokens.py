@@ -41,7 +41,10 @@ class TokenCounter:
 
     def count_messages(self, messages: Sequence[Mapping[str, str]]) -> int:
         """Prompt tokens of a request."""
-        return self._per_reply + sum(self._per_message + self.count(message["content"]) for message in messages)
+        tokens = self._per_reply
+        for message in messages:
+            tokens += self._per_message + self.count(message["content"])
+        return tokens
 
 
 @lru_cache(maxsize=2)
