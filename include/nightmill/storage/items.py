@@ -75,3 +75,10 @@ def unsettled(conn: Connection, batch_id: int) -> Iterator[tuple[int, int]]:
         cursor.itersize = 20_000
         cursor.execute(sql.text("item_unsettled"), {"batch_id": batch_id})
         yield from cursor
+
+
+def any_unsettled(conn: Connection, batch_id: int, first: int, last: int) -> bool:
+    """Whether an item in a range has no outcome yet."""
+    values = {"batch_id": batch_id, "first": first, "last": last}
+    row = conn.execute(sql.text("item_any_unsettled"), values).fetchone()
+    return bool(row and row[0])

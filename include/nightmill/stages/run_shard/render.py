@@ -13,7 +13,6 @@ from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import FailedItem
 
-
 _BUFFER_BYTES = 1024 * 1024  # the default makes a system call for every few lines
 
 

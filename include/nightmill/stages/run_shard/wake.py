@@ -14,7 +14,7 @@ from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import batches, contracts, fence, progress, provider_batches, reuse, settlement, shards
+from nightmill.storage import batches, contracts, fence, items, progress, provider_batches, reuse, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
@@ -109,14 +109,16 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
     try:
         _advance_all(context)
         unsettled = _unsettled(context)
+        unsettled_left = False
         if unsettled:
             send.what_is_due(context, unsettled)
-            unsettled = _unsettled(context)
+            unsettled_left = items.any_unsettled(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
+            conn.commit()
     except Blocked as fault:
         conn.rollback()
         _block(context, fault)
         raise
-    if not unsettled:
+    if not unsettled_left:
         shards.move(conn, shard, context.holder, ShardState.SETTLED, "every item is settled")
         conn.commit()
         return Finished(_line(context, "settled"))
