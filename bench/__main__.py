@@ -48,6 +48,7 @@ def main() -> int:
         end_to_end[str(items)] = {
             "cpu_s_per_10k": round(total, 3),
             "freeze_and_plan_share_of_counting": _share(figures, "freeze", "plan"),
+            "counting_alone_with_our_counter_cpu_s_per_10k": figures["freeze"]["own_counting_cpu_s_per_10k"],
             "all_reused_beyond_freeze_cpu_s_per_10k": _beyond_freeze(figures, "next_night", NEXT_NIGHT),
             "99_percent_reused_beyond_freeze_cpu_s_per_10k": _beyond_freeze(figures, "changed_night", CHANGED_NIGHT),
         }
@@ -83,6 +84,9 @@ def _nights(here: Site, items: int) -> dict[str, dict[str, Any]]:
             figures[name]["share_of_floor"] = round(
                 floor["cpu_s_per_10k"] / max(figures[name]["cpu_s_per_10k"], 1e-9), 3
             )
+        if name == "freeze":
+            own = _measured(here, "floors.count_tokens_ourselves", items)
+            figures[name]["own_counting_cpu_s_per_10k"] = own["cpu_s_per_10k"]
         _say(name, figures[name])
     figures |= _later_night(here, items, "next_night", NEXT_NIGHT)
     change_documents(here, one_of=100)

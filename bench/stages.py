@@ -19,7 +19,7 @@ def freeze(site: Site, run_id: str = "run-1") -> Work:
     from nightmill.domain.tokens import TokenCounter
     from nightmill.stages import freeze as stage
 
-    TokenCounter(site.job.job.provider.model)  # the tokenizer's tables count as start-up
+    TokenCounter(site.job.job.provider.model).count("")  # the tokenizer's tables count as start-up
     request = stage.RunRequest(
         dag_id="nightmill_bench",
         run_id=run_id,

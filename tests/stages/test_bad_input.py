@@ -57,7 +57,7 @@ def test_the_reason_of_an_unforeseen_fault_is_its_kind_without_its_text(
     def quoting(*_: object) -> None:
         raise ValueError("CANARY private words")
 
-    monkeypatch.setattr("nightmill.storage.items.refuse_bad_manifest", quoting)
+    monkeypatch.setattr("nightmill.storage.items.index", quoting)
     with pytest.raises(ValueError, match="CANARY"):
         pipeline.freeze()
     assert reason(pipeline) == ("CREATED", "freezing ended with ValueError")

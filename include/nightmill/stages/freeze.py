@@ -93,8 +93,8 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
         rows = snapshot.rows(bound, batch.params.get("limit"))
         count = items.copy_in(conn, made.table, batch.batch_id, manifest.rows(rows))
     writer.flush()
-    items.refuse_bad_manifest(conn, made.table)
-    partitions.index(conn, made)
+    items.refuse_changed_contents(conn, made.table)
+    items.index(conn, made)
     conn.commit()
     facts = {
         "source_query": source.query,

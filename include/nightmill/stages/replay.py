@@ -227,7 +227,7 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
     made = [partitions.make(conn, parent, batch.batch_id) for parent in parents]
     item, _, outcome, rows = (one.table for one in made)
     replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(item, outcome, rows))
-    items.refuse_bad_manifest(conn, item)
+    items.refuse_changed_contents(conn, item)
     for one in made:
         partitions.index(conn, one)
     conn.commit()

@@ -9,8 +9,9 @@ from psycopg import sql as composed
 from psycopg.types.string import BytesBinaryDumper
 
 from nightmill.domain.errors import SourceError
-from nightmill.storage import sql
+from nightmill.storage import partitions, sql
 from nightmill.storage.ledger import Connection
+from nightmill.storage.partitions import Unattached
 
 # ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason
 ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None]
@@ -46,17 +47,22 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
     return count
 
 
-def refuse_bad_manifest(conn: Connection, table: composed.Identifier) -> None:
-    """Raise SourceError when a source id stands twice, or one version has another content than an earlier result.
-
-    Names up to three ids. Runs on the unattached partition, so nothing was published or planned yet.
-    """
-    doubled = conn.execute(sql.text("item_doubled_ids").format(items=table)).fetchall()
-    if doubled:
+def index(conn: Connection, made: Unattached) -> None:
+    """Index the filled partition. Raises SourceError when a source id stands twice: names up to three."""
+    try:
+        with conn.transaction():
+            partitions.index(conn, made)
+    except errors.UniqueViolation:  # its text quotes one of them only
+        doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
         raise SourceError(
             f"The source returns {', '.join(repr(row[0]) for row in doubled)} more than once.",
             "Make source.columns.id unique in the source query: add a condition, or join ids that belong together.",
-        )
+        ) from None
+
+
+def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> None:
+    """Raise SourceError when one version has another content than an earlier result. Names up to three ids. Runs on
+    the unattached partition, so nothing was published or planned yet."""
     changed = conn.execute(sql.text("item_changed_contents").format(items=table)).fetchall()
     if changed:
         names = ", ".join(f"{source_id!r} (version {version})" for source_id, version in changed)

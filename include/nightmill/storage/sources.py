@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from nightmill.domain.nearest import aside
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+_PAGE_ROWS = 2_000
 
 
 class SourceRow(msgspec.Struct, frozen=True):
@@ -75,10 +77,10 @@ class SourceSnapshot:
                 _require_columns(probe, columns, self._payload_columns)
             probed = True
             with self._conn.cursor("source_rows") as cursor:
-                cursor.itersize = 2_000
                 cursor.execute(ordered, parameters)
                 names = [column.name for column in cursor.description or ()]
-                yield from map(_row_maker(names, columns, self._payload_columns), cursor)
+                pages = iter(lambda: cursor.fetchmany(_PAGE_ROWS), [])  # iterating a cursor costs a call for each row
+                yield from map(_row_maker(names, columns, self._payload_columns), chain.from_iterable(pages))
         except errors.QueryCanceled as fault:
             raise SourceError(
                 f"The source query ran longer than {self._source.statement_timeout_s} s.",

@@ -34,7 +34,7 @@ class Asking:
 
     @cached_property
     def _counter(self) -> TokenCounter:
-        """Made for the first repair: its tables take 130 MB."""
+        """Made for the first repair: its tables take 80 MB."""
         provider = self._context.pinned.job.provider
         return TokenCounter(provider.model, provider.endpoint)
 
