@@ -22,6 +22,7 @@ begin
     execute format('revoke all on nightmill.%I from nightmill_writer', child);
     execute format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent, child,
         batch_id);
+    execute format('alter table nightmill.%I drop constraint %I', child, child || '_batch');
 end $$;
 
 ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
