@@ -66,7 +66,11 @@ def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int
 
 
 def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int, int]:
-    """What of it could be sent, after settling what another batch answered meanwhile."""
+    """What of it could be sent, after settling what another batch answered meanwhile.
+
+    A shard that was never awake before is as its planning left it, which looked for answers; should there be some by
+    now, they are seen before anything is sent.
+    """
     shard = context.shard
     carried = {
         ordinal
@@ -84,7 +88,7 @@ def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int
     if elsewhere:
         context.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
         context.look_again_in(context.live.provider.poll_interval_s * 2)
-    if not context.batch.params.get("reprocess"):
+    if shard.lease > 1 and not context.batch.params.get("reprocess"):
         for ordinal in _answered_meanwhile(context, wanted):
             wanted.pop(ordinal, None)
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
