@@ -27,7 +27,7 @@ from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
-SEGMENT_LEVEL = 1  # of zstd: level 3 takes half as long again for files that are a tenth smaller
+_LEVEL = 1  # of zstd: level 3 takes half as long again for files that are a tenth smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class PayloadStore:
         with _reaching_the_store("written"):
             target.parent.mkdir(parents=True, exist_ok=True)
             with file.open("rb") as raw, target.open("wb") as packed:
-                zstandard.ZstdCompressor(level=3).copy_stream(raw, packed)
+                zstandard.ZstdCompressor(level=_LEVEL).copy_stream(raw, packed)
 
     def fetch_file(self, path: str, to: Path) -> bool:
         """Bring back what `keep_file` stored, streamed; False where it is gone. Raises Transient likewise."""
@@ -150,7 +150,7 @@ class SegmentWriter:
         if not self._size:
             return
         with self._buffer.getbuffer()[: self._size] as raw:
-            packed = zstandard.compress(raw, SEGMENT_LEVEL)
+            packed = zstandard.compress(raw, _LEVEL)
             checksum = hashlib.sha256(raw).digest()
         number = len(self.segments)
         path = f"{self._prefix}/{number:06d}.jsonl.zst"

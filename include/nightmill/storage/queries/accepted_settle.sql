@@ -4,9 +4,9 @@ with stored as (
         completion_tokens, answered_at)
     overriding system value
     select arrived.result_id, item.key, %(job)s, item.tenant, item.source_id, item.source_version, item.content_hash,
-        arrived.answer, arrived.notes, arrived.citations, %(validators_hash)s, %(contract_id)s, %(prompt_version)s,
-        coalesce(arrived.model, ''), %(batch_id)s, %(provider_batch_id)s, arrived.prompt_tokens,
-        arrived.completion_tokens, statement_timestamp()
+        arrived.answer, coalesce(arrived.notes, array[]::text[]), coalesce(arrived.citations, '[]'),
+        %(validators_hash)s, %(contract_id)s, %(prompt_version)s, coalesce(arrived.model, ''), %(batch_id)s,
+        %(provider_batch_id)s, arrived.prompt_tokens, arrived.completion_tokens, statement_timestamp()
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
         and item.ordinal between %(first)s and %(last)s

@@ -7,8 +7,8 @@ create temporary table if not exists arrived (
     retryable bool not null,
     sent_upstream bool not null,
     answer jsonb,
-    notes text[] not null,
-    citations jsonb not null,
+    notes text[], -- null, like citations: there are none
+    citations jsonb,
     prompt_tokens int4,
     completion_tokens int4,
     cached_tokens int4,
