@@ -1,15 +1,17 @@
+-- Not null are only the columns that readers join by: planning a read looks at each of them in each attached partition.
+-- The others are filled from columns that are never null.
 create table {rows} (
     batch_id bigint not null,
-    ordinal bigint not null,
+    ordinal bigint,
     source_id text not null,
-    source_version text not null,
-    tenant text not null,
-    domain text not null,
+    source_version text,
+    tenant text,
+    domain text,
     result_id bigint not null,
-    reused boolean not null,
-    model text not null,
-    prompt_version text not null,
-    answered_at timestamptz not null{typed}
+    reused boolean,
+    model text,
+    prompt_version text,
+    answered_at timestamptz{typed}
 ) partition by list (batch_id);
 
 create trigger guard_settling after insert on {rows}
