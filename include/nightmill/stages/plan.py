@@ -154,7 +154,7 @@ def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> 
 
 def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
     """Cut the unsettled items. A shard's range spans from its first to its last unsettled item."""
-    ordinals, weights = array("q"), array("q")
+    ordinals, weights = array("q"), array("i")  # as wide as their columns: there are millions
     for ordinal, tokens in items.unsettled(conn, batch.batch_id):
         ordinals.append(ordinal)
         weights.append(tokens)
