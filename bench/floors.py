@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import msgspec
@@ -11,16 +10,13 @@ import psycopg
 
 from bench.site import Site
 from bench.stages import Work
+from nightmill.simulator.tokens import counter
 
 
 def count_tokens(site: Site) -> Work:
     """Read the texts and count their tokens with the reference tokenizer (bpe-openai), nothing else: the floor of
     freeze and plan. The package itself counts with a faster one."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of importlib.resources
-        from bpe_openai import _bindings
-
-    count = _bindings.tokenizer_for_encoding("o200k_base").count
+    count = counter("exact")
     return lambda: sum(map(count, _texts(site)))
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from nightmill.stages.run_shard.custom_ids import in_raw_lines
 
 LAST = 2**62  # sorts lines without a readable id after all others
 
 
 def places(path: Path, token: str) -> Iterator[tuple[int, int, int]]:
     """(ordinal, offset, length) of each line, as they stand in the file; `LAST` for an unreadable or foreign id."""
-    search = re.compile(rb'"custom_id"\s*:\s*"%b-(\d{1,18})"' % re.escape(token.encode())).search
+    search = in_raw_lines(token).search
     offset = 0
     with path.open("rb") as file:
         for raw in file:
