@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import readers
+from bench.floors import MOST_LINES
 from bench.site import Site, change_documents, site
 from bench.stages import ended_batches, open_shards, wait_for_provider
 
@@ -24,7 +25,6 @@ STAGES = ("freeze", "plan", "preflight", "submit", "collect", "reconcile", "chec
 NEXT_NIGHT = ("freeze_again", "plan", "preflight", "reconcile", "publish", "report")
 CHANGED_NIGHT = ("freeze_again", "plan", "preflight", "submit", "collect", "reconcile", "publish", "report")
 FLOORS = {"freeze": "count_tokens", "submit": "copy_out", "collect": "copy_in"}
-FLOOR_ITEMS = 100_000  # the floor of collect parses at most this many lines
 LATEST = Path(__file__).parent / "latest.json"
 
 
@@ -39,6 +39,7 @@ def main() -> int:
         with site(items) as here:
             figures = _nights(here, items)
             reading[str(items)] = readers.compare(here, items)
+            script = _measured(here, "floors.plain_script", min(items, MOST_LINES))["cpu_s_per_10k"]
         for name, one in figures.items():
             kept = stages.setdefault(name, {"peak_mb": {}})
             kept["peak_mb"][str(items)] = round(one["peak_mb"])
@@ -47,6 +48,8 @@ def main() -> int:
         total = sum(figures[name]["cpu_s_per_10k"] for name in STAGES if name != "check_staging")
         end_to_end[str(items)] = {
             "cpu_s_per_10k": round(total, 3),
+            "plain_script_cpu_s_per_10k": script,
+            "times_a_plain_script": round(total / script, 2),
             "freeze_and_plan_share_of_counting": _share(figures, "freeze", "plan"),
             "counting_alone_with_our_counter_cpu_s_per_10k": figures["freeze"]["own_counting_cpu_s_per_10k"],
             "all_reused_beyond_freeze_cpu_s_per_10k": _beyond_freeze(figures, "next_night", NEXT_NIGHT),
@@ -78,7 +81,7 @@ def _nights(here: Site, items: int) -> dict[str, dict[str, Any]]:
             wait_for_provider(here, len(open_shards(here)))
         figures[name] = _measured(here, f"stages.{name}", items)
         if name in FLOORS:
-            floor_items = min(items, FLOOR_ITEMS) if name == "collect" else items
+            floor_items = min(items, MOST_LINES) if name == "collect" else items
             floor = _measured(here, f"floors.{FLOORS[name]}", floor_items)
             figures[name]["floor_items_per_s"] = floor["items_per_s"]
             figures[name]["share_of_floor"] = round(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import orjson
@@ -11,6 +14,20 @@ import psycopg
 from bench.site import Site
 from bench.stages import Work
 from nightmill.simulator.tokens import counter
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+MOST_LINES = 100_000  # that collecting's floor and the plain script go through
+_LINES_PER_FILE = 25_000
+_PROPERTIES = {"title": {"type": "string"}, "topic": {"type": "string"}, "pages": {"type": "integer"}}
+_SCHEMA = {
+    "type": "object",
+    "properties": _PROPERTIES,
+    "required": list(_PROPERTIES),
+    "additionalProperties": False,
+}
+_FORMAT = {"type": "json_schema", "json_schema": {"name": "Output", "strict": True, "schema": _SCHEMA}}
 
 
 def count_tokens(site: Site) -> Work:
@@ -48,19 +65,57 @@ def copy_out(site: Site) -> Work:
             (site.home / "floor.jsonl").open("wb") as file,
         ):
             for source_id, body in copy.rows():
-                line = orjson.dumps(
-                    {
-                        "custom_id": source_id,
-                        "method": "POST",
-                        "url": "/v1/chat/completions",
-                        "body": {"model": "echo-1", "messages": [{"role": "user", "content": body}]},
-                    }
-                )
-                file.write(line + b"\n")
+                line = _request_line(source_id, body)
+                file.write(line)
                 size += len(line)
         return size
 
     return work
+
+
+def plain_script(site: Site) -> Work:
+    """The same night as a script without any durability does it: read, send, wait, parse, COPY into one table. What all
+    stages together are compared with."""
+    from openai import OpenAI
+
+    def work() -> int:
+        count = 0
+        with psycopg.connect(site.admin_dsn) as conn, OpenAI(base_url=site.base_url, api_key="bench") as client:
+            conn.execute("drop table if exists script_results")
+            conn.execute("create table script_results (id text primary key, title text, topic text, pages int)")
+            with conn.cursor("texts") as rows:
+                rows.execute("select id, body from documents limit %s", (MOST_LINES,))
+                pages = iter(lambda: rows.fetchmany(_LINES_PER_FILE), [])
+                sent = [_send(client, site.home / "script.jsonl", page) for page in pages]
+            for batch_id in sent:
+                while (batch := client.batches.retrieve(batch_id)).output_file_id is None:
+                    time.sleep(0.5)
+                with conn.cursor().copy("copy script_results from stdin") as copy:
+                    for raw in client.files.content(batch.output_file_id).iter_lines():
+                        line = orjson.loads(raw)
+                        answer = orjson.loads(line["response"]["body"]["choices"][0]["message"]["content"])
+                        copy.write_row((line["custom_id"], answer["title"], answer["topic"], answer["pages"]))
+                        count += 1
+        return count
+
+    return work
+
+
+def _send(client: OpenAI, path: Path, rows: list[tuple[str, str]]) -> str:
+    """Write, upload and create one batch; returns its id."""
+    with path.open("wb") as file:
+        for source_id, body in rows:
+            file.write(_request_line(source_id, body))
+    uploaded = client.files.create(file=path, purpose="batch")
+    batch = client.batches.create(input_file_id=uploaded.id, endpoint="/v1/chat/completions", completion_window="24h")
+    return batch.id
+
+
+def _request_line(source_id: str, body: str) -> bytes:
+    message = {"role": "user", "content": f"Summarise this document.\n\n{body}"}
+    request = {"model": "echo-1", "messages": [message], "max_completion_tokens": 400, "response_format": _FORMAT}
+    line = {"custom_id": source_id, "method": "POST", "url": "/v1/chat/completions", "body": request}
+    return orjson.dumps(line) + b"\n"
 
 
 class _Body(msgspec.Struct):
@@ -130,7 +185,7 @@ def _result_lines(site: Site) -> list[bytes]:
     assert row is not None
     return [
         orjson.dumps({"id": "r", "custom_id": f"{n:016x}-{n}", "response": {"status_code": 200, "body": body}})
-        for n in range(min(int(row[0]), 100_000))
+        for n in range(min(int(row[0]), MOST_LINES))
     ]
 
 
