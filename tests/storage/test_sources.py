@@ -152,6 +152,13 @@ def test_a_row_without_an_id_or_a_declared_version_is_refused(dsn: str, column: 
     assert f"a row whose '{column}' is null" in fault(dsn, source())
 
 
+@pytest.mark.parametrize("blank", ["", " \t\n", "\u00a0"])
+def test_a_row_with_a_blank_id_is_refused(dsn: str, blank: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        conn.execute("update documents set id = %s where id = 'c'", [blank])
+    assert "a row whose 'id' is empty or only white space. Remedy: Leave such rows out" in fault(dsn, source())
+
+
 def test_a_query_that_runs_too_long_is_ended(dsn: str) -> None:
     said = fault(dsn, source("select *, pg_sleep(30)::text from documents", statement_timeout_s=1))
     assert "longer than 1 s" in said

@@ -159,7 +159,7 @@ def _row_maker(
 
     def row_of(row: Sequence[Any]) -> SourceRow:
         return SourceRow(
-            _required(row, source_id, columns.id, "Leave such rows out in the source query."),
+            _named(_required(row, source_id, columns.id, _NO_ID), columns.id),
             None if version is None else _required(row, version, columns.version, _NO_VERSION),
             "" if tenant is None or row[tenant] is None else str(row[tenant]),
             "" if domain is None or row[domain] is None else str(row[domain]),
@@ -176,4 +176,11 @@ def _required(row: Sequence[Any], index: int | None, name: str | None, remedy: s
     return str(value)
 
 
+def _named(source_id: str, name: str) -> str:
+    if not source_id.strip():
+        raise SourceError(f"The source returns a row whose {name!r} is empty or only white space.", _NO_ID)
+    return source_id
+
+
+_NO_ID = "Leave such rows out in the source query."
 _NO_VERSION = "Give each row a version, or leave source.columns.version out to use the content hash."
