@@ -10,6 +10,7 @@ from support.pipeline import Pipeline
 from support.steps import batch_of, run_unchecked, set_faults
 
 from nightmill.cli.commands import main
+from nightmill.domain.errors import SourceError
 
 FILTERS = """  filters:
     customer: {type: enum, values: [acme, umbrella], nullable: true, description: Whose documents.}
@@ -89,6 +90,26 @@ def test_answers_that_passed_other_rules_are_counted_apart(
     seen = forecast(deployed, capsys)
     assert (seen["estimate"]["reused"], seen["checked_again"]) == (20, 20)
     assert "20 stored answers of other rules than today's" in run(deployed, capsys)[1]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "'doc-07', '2', 'zeta', 'The same id, another tenant.'",
+        "'', '1', 'acme', 'No id.'",
+        "null, '1', 'acme', 'No id.'",
+    ],
+)
+def test_rows_that_a_run_would_refuse_are_refused_in_the_same_words(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str], row: str
+) -> None:
+    deployed.sql(f"insert into documents values ({row})")
+    with pytest.raises(SourceError) as refused:
+        deployed.freeze(dry_run=True)
+    code, out, err = run(deployed, capsys)
+    assert (code, out) == (1, "")
+    assert refused.value.cause in err
+    assert refused.value.remedy in err
 
 
 def test_it_writes_and_sends_nothing(deployed: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,15 @@ def test_scripts_get_file_line_key_problem_and_remedy(tmp_path: Path, capsys: py
     }
 
 
+def test_an_argument_of_a_wrong_type_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checks = "expectations:\n- type: ExpectTableRowCountToBeBetween\n  min_value: ten\n"
+    bad = make(tmp_path, "bad", checks__yaml=checks)
+    code, out = validate(tmp_path, capsys)
+    assert code == 1
+    place = f"{bad}/checks.yaml:3: ExpectTableRowCountToBeBetween.min_value"
+    assert f"  {place}: expected a whole number or a date and time, found text\n    Correct it by " in out
+
+
 def test_a_warning_is_shown_and_fails_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = make(tmp_path, "odd", prompt__md="Summarise {{ bdy }}", checks__yml="expectations: []")
     code, verdicts = as_json(tmp_path, capsys)

@@ -129,6 +129,14 @@ def test_a_mistake_in_checks_yaml_is_named_with_its_line(old: str, new: str, sai
     assert str(only(edited("checks.yaml", old, new))) == said
 
 
+def test_an_argument_whose_name_is_a_number_is_a_mistake_like_any_other() -> None:
+    definition = edited("checks.yaml", "    column: kind", "    column: kind\n    5: x")
+    assert [str(one) for one in mistakes_of(definition)] == [
+        "checks.yaml:4: expectations.0.5: Keys should be strings",
+        "checks.yaml:4: ExpectColumnValuesToNotBeNull.5: unknown",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

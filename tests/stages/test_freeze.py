@@ -80,6 +80,13 @@ def test_a_null_id_is_refused(pipeline: Pipeline) -> None:
         pipeline.freeze()
 
 
+def test_a_blank_id_is_refused(pipeline: Pipeline) -> None:
+    pipeline.sql("insert into documents values ('', '1', 'acme', 'Nameless.')")
+    with pytest.raises(SourceError, match=r"'id' is empty or only white space\. Remedy: Leave such rows out"):
+        pipeline.freeze()
+    assert pipeline.sql("select * from nightmill.item") == []
+
+
 def test_a_refused_freeze_that_is_cleared_goes_by_the_mended_job_folder(pipeline: Pipeline) -> None:
     pipeline.sql("insert into documents values (null, '1', 'acme', 'Nameless.')")
     with pytest.raises(SourceError):

@@ -59,6 +59,12 @@ def fault(dsn: str, source: Source, parameters: dict[str, Any] | None = None) ->
     return str(caught.value)
 
 
+def doubled(dsn: str, source: Source, limit: int | None = None) -> str:
+    with pytest.raises(SourceError) as caught, SourceSnapshot(dsn, source, ("body",)) as snapshot:
+        snapshot.refuse_doubled_ids({}, limit)
+    return str(caught.value)
+
+
 def test_rows_come_by_tenant_domain_and_id_in_byte_order_whatever_the_query_says(dsn: str) -> None:
     rows = read(dsn, source("select * from documents order by body desc"))
     assert [(row.tenant, row.domain, row.source_id) for row in rows] == [
@@ -150,6 +156,31 @@ def test_a_row_without_an_id_or_a_declared_version_is_refused(dsn: str, column: 
     with psycopg.connect(dsn) as conn:
         conn.execute(f"update documents set {column} = null where id = 'c'")
     assert f"a row whose '{column}' is null" in fault(dsn, source())
+
+
+@pytest.mark.parametrize("blank", ["", " \t\n", "\u00a0"])
+def test_a_row_with_a_blank_id_is_refused(dsn: str, blank: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        conn.execute("update documents set id = %s where id = 'c'", [blank])
+    assert "a row whose 'id' is empty or only white space. Remedy: Leave such rows out" in fault(dsn, source())
+
+
+def test_ids_that_stand_twice_are_named_whatever_their_tenant_and_domain(dsn: str) -> None:
+    more = [("ä", "zeta"), ("a", "acme"), ("b", "umbrella"), ("A", "acme"), ("c ", None)]
+    nameless = [("", "acme"), ("", "zeta"), (" ", "acme"), (" ", "zeta"), (None, "acme"), (None, "zeta")]
+    with psycopg.connect(dsn) as conn, conn.cursor() as cursor:
+        cursor.executemany("insert into documents (id, tenant) values (%s, %s)", more + nameless)
+    said = doubled(dsn, source())
+    assert "returns 'a', 'b', 'ä' more than once. Remedy: Make source.columns.id unique" in said
+    assert "returns 'b', 'ä' more than once" in doubled(dsn, source("select * from documents where id <> 'a';"))
+
+
+def test_only_the_rows_within_the_limit_are_looked_at_for_doubled_ids(dsn: str) -> None:
+    twice = source("select * from documents union all select 'b', '2', null, 'letter', '', null -- 100%%")
+    with SourceSnapshot(dsn, twice, ("body",)) as snapshot:
+        snapshot.refuse_doubled_ids({}, 4)
+        assert [row.source_id for row in snapshot.rows({}, 5)] == ["ä", "Z", "a", "b", "b"]
+    assert "returns 'b' more than once" in doubled(dsn, twice, limit=5)
 
 
 def test_a_query_that_runs_too_long_is_ended(dsn: str) -> None:

@@ -35,6 +35,10 @@ Each entry of `expectations` is one Great Expectations expectation on the batch'
 in `gx.expectations`, all other keys are its arguments. Columns are the fields of output.py and the provenance columns.
 Count equality is checked always and needs no entry.
 
+Class names and names of arguments are checked wherever a folder is read, also when Airflow parses the DAG. The types of
+the arguments are known to Great Expectations alone, whose import takes 7 s: `python -m nightmill validate` checks them,
+and otherwise `check_staging` does when it runs.
+
 ```yaml
 expectations:
   - {type: ExpectColumnValuesToNotBeNull, column: topic}

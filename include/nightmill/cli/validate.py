@@ -52,7 +52,7 @@ def examine(built_in: Path) -> Iterator[Verdict]:
 def _of_folder(name: str, folder: Path) -> Verdict:
     try:
         definition = job_folders.read(folder)
-        mistakes = mistakes_of(definition)
+        mistakes = mistakes_of(definition, argument_types=True)
     except BrokenJobFolder as fault:
         return Verdict(name, fault.mistakes)
     warnings = [*definition.warnings(), *job_folders.unread_files(folder)]

@@ -27,7 +27,7 @@ class Config(BaseModel):
 class SourceColumns(Config):
     """Which columns of the query play which part. All other columns are values for prompt.md."""
 
-    id: str = Field(description="Names a source document; unique within the query's result.")
+    id: str = Field(description="Names a source document; never blank, and unique within the query's result.")
     text: str = Field(description="The document itself; a blank one is excluded without a call.")
     version: str | None = Field(
         default=None,

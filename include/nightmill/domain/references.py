@@ -68,7 +68,7 @@ def expectations_in(content: bytes) -> Iterator[tuple[int, str, dict[str, Any]]]
     """Position, type and arguments of each entry of checks.yaml that has a type, whatever else is wrong there."""
     for index, entry in enumerate(_entries(_plain(content), "expectations")):
         if isinstance(entry, dict) and isinstance(entry.get("type"), str):
-            yield index, entry["type"], entry
+            yield index, entry["type"], {str(name): value for name, value in entry.items()}
 
 
 def _plain(content: bytes) -> Any:

@@ -49,7 +49,7 @@ def read_yaml(model: type[M], file: str, content: bytes) -> M:
     except yaml.YAMLError as fault:
         raise BrokenJobFolder((_syntax(file, fault),)) from fault
     if value is not None and not isinstance(value, dict):
-        problem = f"expected keys and values such as `{next(iter(model.model_fields))}: ..`, found {_kind(value)}"
+        problem = f"expected keys and values such as `{next(iter(model.model_fields))}: ..`, found {kind_of(value)}"
         raise BrokenJobFolder((Mistake(file, 1, None, problem, f"Known keys: {listed(model.model_fields)}."),))
     try:
         return model.model_validate(value or {})
@@ -111,7 +111,7 @@ def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
 
 def _wrong_type(kind: str, value: Any, otherwise: str) -> str:
     expected = _EXPECTED.get(kind.split("_")[0])
-    return f"expected {expected}, found {_kind(value)}" if expected else otherwise
+    return f"expected {expected}, found {kind_of(value)}" if expected else otherwise
 
 
 def _retype(kind: str, value: Any, description: str) -> str:
@@ -189,7 +189,8 @@ def _choices(model: type[BaseModel], place: Place) -> list[str]:
     return [str(choice) for choice in get_args(field.annotation)] if field is not None else []
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What a value is, in the words of a message."""
     if value is None or value == "":
         return "nothing"
     return _KINDS.get(type(value), f"a {type(value).__name__}")

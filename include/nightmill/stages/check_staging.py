@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
@@ -20,6 +19,7 @@ from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, gates
 from nightmill.storage.batches import Batch
+from nightmill.validators.argument_types import library, refusals
 from nightmill.validators.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
@@ -64,9 +64,7 @@ def _count_check(batch: Batch) -> Expectation:
 
 
 def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[str, Any]]:
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    import great_expectations as gx  # 7 s and 250 MB: only here
+    gx = library()
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
@@ -107,17 +105,11 @@ def _expectation(gx: Any, check: Expectation) -> Any:
     try:
         return kind(**check.arguments)
     except (TypeError, ValueError) as fault:
-        raise ConfigError(
-            f"checks.yaml: {check.type} does not take these arguments ({_wrong_arguments(fault)}).",
-            "See the documentation of that expectation for its arguments.",
-        ) from fault
-
-
-def _wrong_arguments(fault: Exception) -> str:
-    """`value_set: field required`, or the kind of the fault where it names no argument."""
-    errors = fault.errors() if hasattr(fault, "errors") else []
-    said = [f"{'.'.join(map(str, one['loc']))}: {one['type']}" for one in errors]
-    return ", ".join(said) or type(fault).__name__
+        said = "; ".join(": ".join((*map(str, place), problem)) for place, problem in refusals(fault, check.arguments))
+    raise ConfigError(
+        f"checks.yaml: {check.type}: {said}.",
+        f"Correct it by the documentation of {check.type}; `python -m nightmill validate` names the line.",
+    )
 
 
 def _verdict(one: Any) -> dict[str, Any]:

@@ -64,8 +64,8 @@ class _Sums:
 
 
 def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
-    """Read the source once and add up. Raises what a freeze would raise for a row that cannot be frozen. That an id
-    comes twice is seen by the freeze only, which holds all rows."""
+    """Read the source and add up. Raises what a freeze would raise for rows that cannot be frozen: for ids that come
+    twice first, before anything is counted."""
     check_definition(live)
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)
@@ -73,6 +73,7 @@ def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
     with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.payload_columns) as snapshot:
         conn.read_only = True
         conn.autocommit = True
+        snapshot.refuse_doubled_ids(bound, question.limit)
         rows = manifest.rows(snapshot.rows(bound, question.limit))
         sums = _add_up(conn, live, rows, reprocess=question.reprocess)
         price = price_on(prices.of_model(conn, provider.model), provider.model, env.now().date())

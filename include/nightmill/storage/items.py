@@ -9,7 +9,7 @@ from psycopg import sql as composed
 from psycopg.types.string import BytesBinaryDumper
 
 from nightmill.domain.errors import SourceError
-from nightmill.storage import partitions, sql
+from nightmill.storage import partitions, sources, sql
 from nightmill.storage.ledger import Connection
 from nightmill.storage.partitions import Unattached
 
@@ -54,10 +54,7 @@ def index(conn: Connection, made: Unattached) -> None:
             partitions.index(conn, made)
     except errors.UniqueViolation:  # its text quotes one of them only
         doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
-        raise SourceError(
-            f"The source returns {', '.join(repr(row[0]) for row in doubled)} more than once.",
-            "Make source.columns.id unique in the source query: add a condition, or join ids that belong together.",
-        ) from None
+        raise sources.doubled_ids(source_id for (source_id,) in doubled) from None
 
 
 def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
@@ -19,6 +20,12 @@ from nightmill.domain.nearest import aside
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
 _PAGE_ROWS = 2_000
+# In byte order, as a ledger compares them. Rows without an id are refused when they are read.
+_DOUBLED_IDS = """
+select source_id from (select {id}::text collate "C" as source_id from ({query}
+) as source {first}) as ids
+where source_id ~ '\\S' group by source_id having count(*) > 1 order by source_id limit 3
+"""
 
 
 class SourceRow(msgspec.Struct, frozen=True):
@@ -40,6 +47,7 @@ class SourceSnapshot:
     def __init__(self, dsn: str, source: Source, payload_columns: tuple[str, ...]) -> None:
         self._source = source
         self._payload_columns = payload_columns
+        self._query = composed.SQL(with_types(source.query, source.filters).strip().rstrip(";"))
         try:
             # Without an encoding of ours a database in SQL_ASCII hands out bytes instead of text.
             self._conn = psycopg.connect(
@@ -66,21 +74,41 @@ class SourceSnapshot:
     def rows(self, parameters: Mapping[str, Any], limit: int | None) -> Iterator[SourceRow]:
         """Stream the rows. Raises SourceError naming a missing column, parameter or a fault of the query."""
         columns = self._source.columns
-        query = composed.SQL(with_types(self._source.query, self._source.filters).strip().rstrip(";"))
+        self._probe(parameters)
         ordered = composed.SQL("select * from ({}\n) as source order by {} limit {}").format(
-            query, _order(columns), composed.Literal(limit)
+            self._query, _order(columns), composed.Literal(limit)
         )
-        probed = False
+        with self._explained(on_rows=True), self._conn.cursor("source_rows") as cursor:
+            cursor.execute(ordered, parameters)
+            names = [column.name for column in cursor.description or ()]
+            pages = iter(lambda: cursor.fetchmany(_PAGE_ROWS), [])  # iterating a cursor costs a call for each row
+            yield from map(_row_maker(names, columns, self._payload_columns), chain.from_iterable(pages))
+
+    def refuse_doubled_ids(self, parameters: Mapping[str, Any], limit: int | None) -> None:
+        """Raise SourceError when an id stands twice among the rows. Runs the query once more; only ids are sorted."""
+        self._probe(parameters)
+        columns = self._source.columns
+        first: composed.Composable = composed.SQL("")
+        if limit is not None:
+            first = composed.SQL("order by {} limit {}").format(_order(columns), composed.Literal(limit))
+        doubled = composed.SQL(_DOUBLED_IDS).format(
+            id=composed.Identifier("source", columns.id), query=self._query, first=first
+        )
+        with self._explained(on_rows=True):
+            found = self._conn.execute(doubled, parameters).fetchall()
+        if found:
+            raise doubled_ids(source_id for (source_id,) in found)
+
+    def _probe(self, parameters: Mapping[str, Any]) -> None:
+        """Run the query on no rows: what fails here is its text."""
+        with self._explained(on_rows=False), self._conn.cursor() as probe:
+            probe.execute(composed.SQL("select * from ({}\n) as source limit 0").format(self._query), parameters)
+            _require_columns(probe, self._source.columns, self._payload_columns)
+
+    @contextmanager
+    def _explained(self, *, on_rows: bool) -> Iterator[None]:
         try:
-            with self._conn.cursor() as probe:
-                probe.execute(composed.SQL("select * from ({}\n) as source limit 0").format(query), parameters)
-                _require_columns(probe, columns, self._payload_columns)
-            probed = True
-            with self._conn.cursor("source_rows") as cursor:
-                cursor.execute(ordered, parameters)
-                names = [column.name for column in cursor.description or ()]
-                pages = iter(lambda: cursor.fetchmany(_PAGE_ROWS), [])  # iterating a cursor costs a call for each row
-                yield from map(_row_maker(names, columns, self._payload_columns), chain.from_iterable(pages))
+            yield
         except errors.QueryCanceled as fault:
             raise SourceError(
                 f"The source query ran longer than {self._source.statement_timeout_s} s.",
@@ -111,7 +139,7 @@ class SourceSnapshot:
                     f"{fault.diag.message_primary}.",
                     f"Grant it: grant select on <table> to <the login of {self._source.conn_id}>.",
                 ) from None
-            if probed:  # a query that runs on no rows fails on a row: its message can quote that row
+            if on_rows:  # a query that runs on no rows fails on a row: its message can quote that row
                 raise _fails_on_data(fault) from None
             raise SourceError(
                 f"The source query fails: {(fault.diag.message_primary or str(fault)).splitlines()[0]}.",
@@ -119,6 +147,14 @@ class SourceSnapshot:
             ) from fault
         except psycopg.Error as fault:
             raise _fails_on_data(fault) from None
+
+
+def doubled_ids(ids: Iterable[str]) -> SourceError:
+    """What is said about ids that stand twice."""
+    return SourceError(
+        f"The source returns {', '.join(map(repr, ids))} more than once.",
+        "Make source.columns.id unique in the source query: add a condition, or join ids that belong together.",
+    )
 
 
 def _fails_on_data(fault: psycopg.Error) -> SourceError:
@@ -159,7 +195,7 @@ def _row_maker(
 
     def row_of(row: Sequence[Any]) -> SourceRow:
         return SourceRow(
-            _required(row, source_id, columns.id, "Leave such rows out in the source query."),
+            _named(_required(row, source_id, columns.id, _NO_ID), columns.id),
             None if version is None else _required(row, version, columns.version, _NO_VERSION),
             "" if tenant is None or row[tenant] is None else str(row[tenant]),
             "" if domain is None or row[domain] is None else str(row[domain]),
@@ -176,4 +212,11 @@ def _required(row: Sequence[Any], index: int | None, name: str | None, remedy: s
     return str(value)
 
 
+def _named(source_id: str, name: str) -> str:
+    if not source_id.strip():
+        raise SourceError(f"The source returns a row whose {name!r} is empty or only white space.", _NO_ID)
+    return source_id
+
+
+_NO_ID = "Leave such rows out in the source query."
 _NO_VERSION = "Give each row a version, or leave source.columns.version out to use the content hash."

@@ -12,6 +12,7 @@ from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import line_of
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
+from nightmill.validators.argument_types import unfit_values
 from nightmill.validators.expectations import arguments_of, known_expectations
 from nightmill.validators.schema import AnswerReader, strict_schema
 
@@ -26,8 +27,9 @@ def check_definition(definition: JobDefinition) -> None:
         raise BrokenJobFolder(found)
 
 
-def mistakes_of(definition: JobDefinition) -> list[Mistake]:
-    """All mistakes of a job folder, those in output.py with their line."""
+def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> list[Mistake]:
+    """All mistakes of a job folder, those in output.py with their line. `argument_types` are those of checks.yaml: only
+    Great Expectations itself tells them, and importing it takes 7 s and 250 MB."""
     found = definition.mistakes()
     if not any(mistake.file == "output.py" for mistake in found):
         for examine in (strict_schema, AnswerReader):
@@ -38,6 +40,8 @@ def mistakes_of(definition: JobDefinition) -> list[Mistake]:
     checks = definition.files.get("checks.yaml", b"")
     found += _unknown_expectations(checks)
     found += _unfit_arguments(checks)
+    if argument_types:
+        found += unfit_values(checks)
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += _bad_schedule(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
