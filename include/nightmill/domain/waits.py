@@ -104,7 +104,7 @@ WAITS = (
         "a shard, where the provider asked to be left alone (Retry-After)",
         "as long as it asked, at most 24 h; clearing the task does not wait",
         "the shard's log",
-        (f"{_SHARD}/wake.py:_held",),
+        (f"{_SHARD}/wake.py:_held", f"{_SHARD}/wind_down.py:_provider_batches"),
     ),
     Wait(
         "items, for the answer that another run is getting",

@@ -51,9 +51,9 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     except ProviderUnavailable as fault:
         context.conn.rollback()
         context.send_nothing = True
+        context.leave_alone(fault.retry_after_s)
         _refuse_overdue(context, one)
         context.note(f"{name}: provider not reachable ({type(fault).__name__})")
-        context.leave_alone(fault.retry_after_s)
         context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderRefused as fault:
         context.conn.rollback()
