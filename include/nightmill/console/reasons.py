@@ -75,7 +75,8 @@ def of_provider_batch(one: Evidence, now: datetime) -> str:
     name = f"Provider batch {one.provider_batch_id}"
     match one.state:
         case ProviderBatchState.INTENT:
-            return f"{name}: its request file is not uploaded yet."
+            uploaded = "uploaded, and not sent yet" if one.input_file_id else "not uploaded yet"
+            return f"{name}: its request file is {uploaded}."
         case ProviderBatchState.UPLOADED:
             return f"{name}: its file is uploaded; whether the provider created the batch is being looked up."
         case ProviderBatchState.SUBMITTED:

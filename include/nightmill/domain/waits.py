@@ -36,7 +36,7 @@ WAITS = (
         ),
     ),
     Wait(
-        "a file, to be uploaded (INTENT)",
+        "a file, to be uploaded and sent (INTENT)",
         "6 h",
         _STUCK,
         (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),

@@ -1,6 +1,7 @@
 """Provider batches: one uploaded file of requests each, from the intent to the collected results.
 
-The order is always: commit intent -> upload -> commit the file id -> create -> commit the provider's id.
+The order is always: commit intent -> upload -> commit the file id -> commit that a create call goes out -> create ->
+commit the provider's id.
 """
 
 from __future__ import annotations
@@ -188,6 +189,17 @@ _FACTS = (
     "problems",
     "refused",
 )
+
+
+def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, file_id: str) -> ProviderBatch:
+    """Note under which id the provider has the request file. Raises IllegalTransition unless the batch is INTENT."""
+    fence.enter(conn, holder)
+    values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(sql.text("provider_batch_record_file"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
+    return row
 
 
 def record_poll(
