@@ -23,6 +23,8 @@ SHARD_WORDS = {
 def of_batch(batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime) -> list[str]:
     """What the batch waits for now."""
     match batch.state:
+        case BatchState.CREATED if batch.freezing_failed:
+            return [f"Freezing failed ({batch.state_reason}). When that is mended, clear the task {batch.blocked_by}."]
         case BatchState.CREATED:
             return [f"The source is being frozen ({batch.state_reason}). If its task failed, the task's log says why."]
         case BatchState.PLANNING:

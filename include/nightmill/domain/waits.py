@@ -158,7 +158,12 @@ WAITS = (
         "the shard's log; it looks again later",
         ("providers/openai_client.py:open_client",),
     ),
-    Wait("status --watch", "Ctrl-C, or the batch's end", "none: a person looks at it", ("cli/status.py:watch",)),
+    Wait(
+        "status --watch",
+        "Ctrl-C, the batch's end, or nothing open but batches whose freezing failed",
+        "none: a person looks at it",
+        ("cli/status.py:watch",),
+    ),
 )
 
 
