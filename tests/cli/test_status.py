@@ -15,6 +15,8 @@ from support.steps import cancel, publish_unchecked, run_unchecked, set_faults
 
 from nightmill.cli import status
 from nightmill.cli.commands import main
+from nightmill.domain.errors import NightmillError
+from nightmill.stages import freeze
 from nightmill.stages.status import look
 
 
@@ -25,6 +27,10 @@ def deployed(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
     monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{pipeline.store}")
     return pipeline
+
+
+def never(_: float) -> None:
+    pytest.fail("the view stays open")
 
 
 class Terminal(io.StringIO):
@@ -117,6 +123,70 @@ def test_a_batch_without_a_plan_is_not_said_to_have_nothing_to_send(deployed: Pi
     batch = deployed.freeze()
     (one,) = look(deployed.env, batch.batch_id)
     assert status.line(one).endswith(": not planned yet")
+
+
+NAMELESS = "insert into documents values (null, '1', 'acme', 'Nameless.')"
+
+
+def failing_freeze(pipeline: Pipeline, **changes: Any) -> None:
+    with pytest.raises(NightmillError):
+        pipeline.freeze(**changes)
+
+
+def test_a_failed_freeze_that_nobody_tries_again_ends_the_view_with_its_reason_and_remedy(deployed: Pipeline) -> None:
+    deployed.sql(NAMELESS)
+    failing_freeze(deployed)
+    (batch_id,) = deployed.sql("select batch_id from nightmill.batch")[0]
+    for out in (io.StringIO(), Terminal()):
+        assert status.watch(deployed.env, None, as_json=False, out=out, pause=never) == 1
+        last = out.getvalue().splitlines()[-1]
+        assert f"batch {batch_id} CREATED (The source returns a row whose" in last
+        assert "ALERT freezing failed, and nobody tries again. Remedy: " in last
+        assert f"clear freeze_snapshot of run run-1; or cancel: python -m nightmill cancel --batch {batch_id}." in last
+    out = io.StringIO()
+    assert status.watch(deployed.env, batch_id, as_json=True, out=out, pause=never) == 1
+    assert "freezing failed" in json.loads(out.getvalue())["alerts"][0]
+
+
+def test_the_view_goes_on_while_a_freeze_is_tried_again_and_while_another_batch_is_open(deployed: Pipeline) -> None:
+    said = io.StringIO()
+    stored = deployed.store
+    deployed.store = deployed.folder / "job.yaml"  # no folder: a fault that can pass by itself
+    events = [
+        lambda: failing_freeze(deployed, first_try=False, last_try=True),
+        lambda: pytest.fail("the view goes on after the last try"),
+    ]
+    failing_freeze(deployed)
+    assert status.watch(deployed.env, None, as_json=False, out=said, pause=lambda _: events.pop(0)()) == 1
+    assert len(events) == 1
+    first, second = said.getvalue().splitlines()
+    assert "CREATED (The object store" in first and "ALERT" not in first
+    assert "ALERT freezing failed" in second
+
+    deployed.store = stored
+    other = deployed.freeze("run-2")
+    (seen, _) = look(deployed.env)
+    assert seen.batch.freezing_failed
+    events = [lambda: cancel(deployed, other.batch_id)]
+    assert status.watch(deployed.env, None, as_json=False, out=io.StringIO(), pause=lambda _: events.pop(0)()) == 1
+    assert events == []
+
+    assert not deployed.freeze(first_try=False).freezing_failed
+
+
+def test_a_freeze_that_a_person_cleared_is_under_way_again(deployed: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
+    deployed.sql(NAMELESS)
+    failing_freeze(deployed)
+    real = freeze.SourceSnapshot
+    seen = []
+
+    def watching(*arguments: Any) -> Any:
+        seen.extend((one.batch.freezing_failed, one.batch.state_reason) for one in look(deployed.env))
+        return real(*arguments)
+
+    monkeypatch.setattr(freeze, "SourceSnapshot", watching)
+    failing_freeze(deployed, first_try=False)
+    assert seen == [(False, "freeze_snapshot was cleared")]
 
 
 def test_scripts_get_one_json_object_per_change(deployed: Pipeline) -> None:

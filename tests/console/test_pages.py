@@ -16,6 +16,7 @@ from support.steps import cancel, one_shard, run_unchecked, set_faults
 
 from nightmill.console.app import create_app
 from nightmill.domain.addresses import MOUNT, batch_page, shard_page
+from nightmill.domain.errors import SourceError
 from nightmill.local.postgres import Server
 from nightmill.storage import batches, ledger
 from nightmill.storage.ledger import Connection
@@ -131,6 +132,15 @@ def test_a_blocked_batch_says_what_to_do_and_which_task_to_clear(pipeline: Pipel
         page = text_of(browser, address)
         assert "The batch waits for a person: The budget is used up." in page
         assert "clear the task of preflight" in page
+
+
+def test_a_batch_whose_freezing_failed_says_which_task_to_clear(pipeline: Pipeline, browser: TestClient) -> None:
+    pipeline.sql("insert into documents values (null, '1', 'acme', 'Nameless.')")
+    with pytest.raises(SourceError):
+        pipeline.freeze()
+    text = text_of(browser, batch_page(DAG, "run-1"))
+    assert "Freezing failed (The source returns a row whose" in text
+    assert "clear the task freeze_snapshot" in text
 
 
 def test_a_published_batch_names_its_view_and_shows_the_receipt(pipeline: Pipeline, browser: TestClient) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from psycopg.errors import InvalidTextRepresentation, UndefinedFunction
+from support.pipeline import Pipeline
 
 from nightmill.domain.errors import Blocked, ConfigError, NightmillError, ProviderUnavailable, StaleWriter, Transient
 from nightmill.domain.keys import KeyMaker
@@ -63,3 +66,19 @@ def test_a_ledger_that_lacks_a_migration_is_retried_with_the_remedy() -> None:
 def test_airflows_own_exceptions_pass_through() -> None:
     with pytest.raises(AirflowSkipException), as_airflow_failure():
         raise AirflowSkipException("nothing to do")
+
+
+@pytest.mark.parametrize(("try_number", "blocked_by"), [(5, None), (6, "freeze_snapshot")])
+def test_a_freeze_waits_for_a_person_only_once_airflow_tries_it_no_more(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, try_number: int, blocked_by: str | None
+) -> None:
+    from nightmill.orchestration import connections, tasks
+
+    pipeline.store = pipeline.folder / "job.yaml"  # no folder: a fault that can pass by itself
+    run = SimpleNamespace(dag_id="nightmill_test", run_id="run-1", data_interval_start=None, data_interval_end=None)
+    context = {"params": {}, "dag_run": run, "ti": SimpleNamespace(try_number=try_number, max_tries=5)}
+    monkeypatch.setattr(tasks, "get_current_context", lambda: context)
+    monkeypatch.setattr(connections, "environment", lambda: pipeline.env)
+    with pytest.raises(AirflowException, match="object store"):
+        tasks.freeze_snapshot(str(pipeline.folder))
+    assert pipeline.sql("select state, blocked_by from nightmill.batch") == [("CREATED", blocked_by)]

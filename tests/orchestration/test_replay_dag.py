@@ -64,7 +64,7 @@ class Run:
                 dag_id="nightmill_test", run_id="manual__1", triggering_user_name="admin",
                 data_interval_start=None, data_interval_end=None,
             ),
-            "ti": SimpleNamespace(try_number=1),
+            "ti": SimpleNamespace(try_number=1, max_tries=5),
         }  # fmt: skip
         for module in (replay_dag, tasks):
             monkeypatch.setattr(module, "get_current_context", lambda: self.context)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from support.forced import fault_log
 from support.pipeline import Pipeline
 from support.steps import (
     Worker,
@@ -30,6 +31,7 @@ from nightmill.stages import cancel as stage
 from nightmill.stages.run_shard import Finished, Waiting, wind_down
 from nightmill.storage import provider_batches as sent
 
+CANCEL = "POST /v1/batches/{batch_id}/cancel"
 QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job
 
 
@@ -87,6 +89,26 @@ def test_what_a_cancelled_batch_had_sent_is_stopped_and_its_answers_are_kept_for
     assert batch_of(pipeline, batch_id).state is BatchState.CANCELLED
     with pipeline.env.ledger() as conn:
         assert sent.enqueued_tokens(conn, *pipeline.sql("select account, model from nightmill.provider_batch")[0]) == 0
+
+
+def test_a_provider_that_asks_to_be_left_alone_is_not_called_for_the_rest_of_the_shard(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
+    set_faults(pipeline.simulator, hold=True)
+    batch, shard = one_shard(pipeline)
+    pipeline.wake(shard, fresh=True)
+    cancel(pipeline, batch.batch_id)
+    slow = {"route": CANCEL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
+    set_faults(pipeline.simulator, hold=True, call=slow)
+    for _ in range(2):  # the second sweep makes no call at all
+        done = wind_down.run(pipeline.env, {})
+        assert "the provider asked to be left alone until" in done[-1].what
+        assert not any(one.alert for one in done)
+        assert len(fault_log(pipeline.simulator, "call")) == 1
+    assert [row[0] for row in provider_batches(pipeline)] == ["SUBMITTED", "SUBMITTED"]
+    set_faults(pipeline.simulator, hold=True)
+    pipeline.clock_offset += timedelta(seconds=301)
+    wound_down(pipeline)
+    assert [row[0] for row in provider_batches(pipeline)] == ["COLLECTED", "COLLECTED"]
 
 
 def test_a_run_after_a_cancel_waits_for_what_is_in_flight_and_executes_only_what_is_missing(pipeline: Pipeline) -> None:

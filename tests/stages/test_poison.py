@@ -17,7 +17,8 @@ from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting, refused
-from nightmill.storage.provider_batches import ProviderBatch, multirange
+from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.ranges import multirange
 
 StartSimulator = Callable[..., RunningSimulator]
 

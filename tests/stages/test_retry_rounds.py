@@ -111,6 +111,16 @@ def slowing_down(**headers: str) -> Iterator[tuple[str, list[str]]]:
         thread.join()
 
 
+@pytest.mark.parametrize("seconds", ["864000", "1e300"])
+def test_a_provider_is_left_alone_for_a_day_at_most(pipeline: Pipeline, seconds: str) -> None:
+    _, shard = one_shard(pipeline)
+    with slowing_down(retry_after=seconds) as (address, _):
+        pipeline.base_url = address
+        waiting = pipeline.wake(shard, fresh=True)
+    assert isinstance(waiting, Waiting)
+    assert timedelta(hours=23) < waiting.until - pipeline.env.now() <= timedelta(hours=24)
+
+
 @pytest.mark.parametrize("form", ["seconds", "date", "milliseconds"])
 def test_a_provider_that_names_a_time_is_left_alone_until_then(pipeline: Pipeline, form: str) -> None:
     headers = {

@@ -11,6 +11,7 @@ from support.ledger import Ledger, apply, definition
 
 from nightmill.storage import provider_batches, reuse, shards, sql
 from nightmill.storage.ledger import Connection
+from nightmill.storage.ranges import multirange
 
 BATCHES = 3
 SIZES = [2_000, pytest.param(1_000_000, marks=pytest.mark.slow)]
@@ -101,7 +102,7 @@ def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_fligh
         scope = {"batch_id": batch.batch_id, "job": filled.job.name, "cancelled_wait_s": 60}
         nodes = plan(conn, sql.text("batches_in_flight"), scope)
         assert touched(nodes, "item") == set()
-        ordinals = provider_batches.multirange(range(items))
+        ordinals = multirange(range(items))
         assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()
 
 
@@ -111,7 +112,7 @@ def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled
     _, holder = filled.taken(other, shard)
     filled.intent(holder, range(100, 120))
     filled.sql("analyze")
-    ordinals = provider_batches.multirange(range(110, items))
+    ordinals = multirange(range(110, items))
     with filled.writer() as conn:
         nodes = plan(
             conn,
@@ -120,7 +121,7 @@ def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled
                 "batch_id": mine.batch_id,
                 "ordinals": ordinals,
                 "other": other.batch_id,
-                "carried": provider_batches.multirange(range(100, 120)),
+                "carried": multirange(range(100, 120)),
             },
         )
         scans = [node for node in nodes if node.get("Relation Name", "").startswith("item_")]
@@ -137,7 +138,7 @@ def test_keys_of_another_job_or_of_an_ended_batch_are_not_in_flight(filled: Ledg
     other, (shard,) = filled.running(10)
     _, holder = filled.taken(other, shard)
     one = filled.ended(holder, filled.intent(holder, range(10)))
-    ordinals = provider_batches.multirange(range(10))
+    ordinals = multirange(range(10))
     with filled.writer() as conn:
         assert provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals) == set(range(10))
         assert provider_batches.carried_elsewhere(conn, mine.batch_id, "another_job", ordinals) == set()

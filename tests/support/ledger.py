@@ -27,6 +27,7 @@ from nightmill.storage import (
 from nightmill.storage.batches import Batch, Submission
 from nightmill.storage.ledger import Connection, connect
 from nightmill.storage.provider_batches import Intent, ProviderBatch
+from nightmill.storage.ranges import multirange
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard, Shard
 
@@ -180,10 +181,7 @@ class Ledger:
         bounds = [items * part // shard_count for part in range(shard_count + 1)]
         with self.writer() as conn:
             fence.enter_exclusive(conn, batch.holder)
-            new = [
-                NewShard(a, b - 1, provider_batches.multirange(range(a, b)), b - a, 10 * (b - a))
-                for a, b in pairwise(bounds)
-            ]
+            new = [NewShard(a, b - 1, multirange(range(a, b)), b - a, 10 * (b - a)) for a, b in pairwise(bounds)]
             shards.replace(conn, batch.batch_id, new)
             batch = batches.move(conn, batch, BatchState.QUEUED, "planned")
             ids = conn.execute(

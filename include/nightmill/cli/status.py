@@ -26,7 +26,7 @@ _HOME, _REST_OF_LINE, _REST_OF_SCREEN, _CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print where batches stand; with --watch until the batch ends or somebody presses Ctrl-C."""
+    """Print where batches stand; with --watch until the batch ends, until only a person can help, or Ctrl-C."""
     env = environment_of(os.environ)
     if arguments.watch:
         return watch(env, arguments.batch, as_json=arguments.json, out=sys.stdout)
@@ -48,7 +48,10 @@ def watch(
     out: TextIO,
     pause: Callable[[float], None] = time.sleep,
 ) -> int:
-    """Look again and again. On a terminal one screen is drawn anew; elsewhere each change is a line of its own."""
+    """Look again and again. On a terminal one screen is drawn anew; elsewhere each change is a line of its own.
+
+    Returns 1 once nothing goes on by itself, because freezing failed; 0 at the batch's end, or on Ctrl-C.
+    """
     drawn = out.isatty() and not as_json
     said: dict[int, str] = {}
     if drawn:
@@ -64,6 +67,11 @@ def watch(
             out.flush()
             if batch_id is not None and standings[0].batch.ended:
                 return 0
+            still = [one for one in standings if not one.batch.ended]
+            if still and all(one.batch.freezing_failed for one in still):
+                if drawn:  # a screen cuts long lines
+                    out.writelines(f"{line(one)}\n" for one in still)
+                return 1
             pause(max(INTERVAL_S, REST * (time.monotonic() - began)))
     except KeyboardInterrupt:
         return 0
@@ -90,7 +98,8 @@ def _say_changes(standings: list[Standing], said: dict[int, str], as_json: bool,
 def line(one: Standing) -> str:
     """One batch in one line."""
     planned = one.progress.shards or one.batch.state not in (BatchState.CREATED, BatchState.PLANNING)
-    return f"{_head(one)}: {one_line(one.progress, utc_now()) if planned else 'not planned yet'}"
+    how_far = one_line(one.progress, utc_now()) if planned else "not planned yet"
+    return "; ".join((f"{_head(one)}: {how_far}", *(f"ALERT {alert}" for alert in one.alerts)))
 
 
 def _head(one: Standing) -> str:

@@ -23,6 +23,8 @@ SHARD_WORDS = {
 def of_batch(batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime) -> list[str]:
     """What the batch waits for now."""
     match batch.state:
+        case BatchState.CREATED if batch.freezing_failed:
+            return [f"Freezing failed ({batch.state_reason}). When that is mended, clear the task {batch.blocked_by}."]
         case BatchState.CREATED:
             return [f"The source is being frozen ({batch.state_reason}). If its task failed, the task's log says why."]
         case BatchState.PLANNING:
@@ -75,7 +77,8 @@ def of_provider_batch(one: Evidence, now: datetime) -> str:
     name = f"Provider batch {one.provider_batch_id}"
     match one.state:
         case ProviderBatchState.INTENT:
-            return f"{name}: its request file is not uploaded yet."
+            uploaded = "uploaded, and not sent yet" if one.input_file_id else "not uploaded yet"
+            return f"{name}: its request file is {uploaded}."
         case ProviderBatchState.UPLOADED:
             return f"{name}: its file is uploaded; whether the provider created the batch is being looked up."
         case ProviderBatchState.SUBMITTED:

@@ -32,7 +32,7 @@ class Overdue:
 # Statuses in which the provider executes nothing and should go on within hours.
 _SHORT = {"validating": (SLACK, Remedy.STOP), "cancelling": (SLACK, Remedy.ASK)}
 _OURS = {
-    ProviderBatchState.INTENT: (SLACK, "no worker has uploaded its file"),
+    ProviderBatchState.INTENT: (SLACK, "no worker has sent its file"),
     ProviderBatchState.UPLOADED: (SLACK, "it is still not known whether the provider took it"),
     ProviderBatchState.ENDED: (SLACK, "no worker has collected its results"),
 }

@@ -39,7 +39,7 @@ class ShardState(StrEnum):
 class ProviderBatchState(StrEnum):
     """One uploaded file of requests. The provider's own status word is kept beside ours."""
 
-    INTENT = "INTENT"  # we are about to upload; nothing can have been paid
+    INTENT = "INTENT"  # its file is on the way to the provider, or there; nothing can have been paid
     UPLOADED = "UPLOADED"  # the input file exists; a create may have been sent
     SUBMITTED = "SUBMITTED"  # the provider's id is known, created or adopted
     ENDED = "ENDED"  # the provider executes nothing more

@@ -36,7 +36,7 @@ WAITS = (
         ),
     ),
     Wait(
-        "a file, to be uploaded (INTENT)",
+        "a file, to be uploaded and sent (INTENT)",
         "6 h",
         _STUCK,
         (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
@@ -104,7 +104,7 @@ WAITS = (
         "a shard, where the provider asked to be left alone (Retry-After)",
         "as long as it asked, at most 24 h; clearing the task does not wait",
         "the shard's log",
-        (f"{_SHARD}/wake.py:_held",),
+        (f"{_SHARD}/wake.py:_held", f"{_SHARD}/wind_down.py:_provider_batches"),
     ),
     Wait(
         "items, for the answer that another run is getting",
@@ -158,7 +158,12 @@ WAITS = (
         "the shard's log; it looks again later",
         ("providers/openai_client.py:open_client",),
     ),
-    Wait("status --watch", "Ctrl-C, or the batch's end", "none: a person looks at it", ("cli/status.py:watch",)),
+    Wait(
+        "status --watch",
+        "Ctrl-C, the batch's end, or nothing open but batches whose freezing failed",
+        "none: a person looks at it",
+        ("cli/status.py:watch",),
+    ),
 )
 
 

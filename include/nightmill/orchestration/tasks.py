@@ -39,6 +39,7 @@ def freeze_snapshot(folder: str) -> int:
             data_interval_end=_moment(params.pop("data_interval_end", None)) or run.data_interval_end,
             params=params,
             requested_by=getattr(run, "triggering_user_name", None),
+            last_try=instance.try_number > instance.max_tries,
         )
         return freeze.run(environment(), job_folders.read(Path(folder)), request).batch_id
 
@@ -51,17 +52,18 @@ def _take_over(folder: str) -> int:
     from nightmill.storage import job_folders
 
     context = get_current_context()
-    run, params = context["dag_run"], context["params"]
+    run, instance, params = context["dag_run"], context["ti"], context["params"]
     with as_airflow_failure():
         request = replay.ReplayRequest(
             dag_id=run.dag_id,
             run_id=run.run_id,
-            first_try=context["ti"].try_number == 1,
+            first_try=instance.try_number == 1,
             parent_id=int(params["parent_batch"]),
             choice=Choice.of_json(params.get("replay")),
             dry_run=bool(params.get("dry_run", False)),
             note=params.get("note"),
             requested_by=params.get("requested_by") or getattr(run, "triggering_user_name", None),
+            last_try=instance.try_number > instance.max_tries,
         )
         return replay.run(environment(), job_folders.read(Path(folder)), request).batch_id
 

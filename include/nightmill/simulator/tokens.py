@@ -15,10 +15,10 @@ def _exact() -> Count:
     with warnings.catch_warnings():
         # Importing bpe_openai uses a deprecated function of importlib.resources.
         warnings.simplefilter("ignore", DeprecationWarning)
-        import bpe_openai  # type: ignore[import-untyped]
+        from bpe_openai import _bindings  # type: ignore[import-untyped]
 
-        # The public encode() refuses a million characters and more; the binding's count() has no such limit.
-        count: Count = bpe_openai.get_encoding("o200k_base")._backend.count
+        # The public get_encoding() builds tables for decoding too, and its encode() refuses a million characters.
+        count: Count = _bindings.tokenizer_for_encoding("o200k_base").count
     return count
 
 

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried."""
+    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; after the
+    `last_try` Airflow does not retry it."""
 
     dag_id: str
     run_id: str
@@ -38,6 +39,7 @@ class RunRequest:
     requested_by: str | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
+    last_try: bool = False
 
 
 def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
@@ -52,7 +54,7 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
             )  # fmt: skip
             return batch
         pinned = contracts.load(conn, batch.contract_id)
-        with freezing.explained(env.ledger, conn, batch):
+        with freezing.explained(env.ledger, conn, batch, last_try=request.last_try):
             return _freeze(env, conn, pinned, batch)
 
 

@@ -32,6 +32,7 @@ from nightmill.storage import (
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.partitions import Unattached
+from nightmill.storage.ranges import multirange
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard
 from nightmill.validators.checker import Checker
@@ -170,5 +171,5 @@ def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
 
 
 def _shard(ordinals: Sequence[int], weight: int) -> NewShard:
-    where = provider_batches.multirange(ordinals, bridged=BRIDGED)
+    where = multirange(ordinals, bridged=BRIDGED)
     return NewShard(ordinals[0], ordinals[-1], where, len(ordinals), weight)

@@ -43,7 +43,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried."""
+    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; after the
+    `last_try` Airflow does not retry it."""
 
     dag_id: str
     run_id: str
@@ -53,6 +54,7 @@ class ReplayRequest:
     dry_run: bool
     note: str | None
     requested_by: str | None
+    last_try: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ def run(env: Environment, live: JobDefinition, request: ReplayRequest) -> Batch:
         if batch.state is not BatchState.CREATED:
             log.info("batch %s has its manifest already (state %s)", batch.batch_id, batch.state)
             return batch
-        with freezing.explained(env.ledger, conn, batch):
+        with freezing.explained(env.ledger, conn, batch, last_try=request.last_try):
             return _take_over(env, conn, batch, request.parent_id)
 
 

@@ -20,7 +20,8 @@ from nightmill.storage.ledger import Connection
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One batch at a moment. `cost` in US dollars is None where the model has no price; `seconds_left` is None before
-    the first answer and outside RUNNING; `alerts` say which of the job's limits its dead letters break."""
+    the first answer and outside RUNNING; `alerts` say what only a person can mend, and which of the job's limits its
+    dead letters break."""
 
     batch: Batch
     model: str
@@ -57,8 +58,17 @@ def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
         spent=spent,
         cost=_cost(price, spent),
         seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
-        alerts=breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
+        alerts=_freezing_failed(batch) + breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
     )
+
+
+def _freezing_failed(batch: Batch) -> list[str]:
+    if not batch.freezing_failed:
+        return []
+    return [
+        f"freezing failed, and nobody tries again. Remedy: mend what the reason says, then clear {batch.blocked_by} of "
+        f"run {batch.run_id}; or cancel: python -m nightmill cancel --batch {batch.batch_id}."
+    ]
 
 
 def _cost(price: Price | None, spent: Tokens) -> Decimal | None:

@@ -63,6 +63,11 @@ class Batch:
         """Whether the batch is in a terminal state."""
         return self.state in TERMINAL_BATCH_STATES
 
+    @property
+    def freezing_failed(self) -> bool:
+        """Whether it will not be frozen before a person clears its task. False while Airflow tries again."""
+        return self.state is BatchState.CREATED and self.blocked_by is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Submission:
@@ -148,10 +153,17 @@ def cancel(conn: Connection, batch_id: int, reason: str) -> Batch:
     return move(conn, get(conn, batch_id), BatchState.CANCELLED, reason)
 
 
-def explain(conn: Connection, batch: Batch, reason: str) -> None:
-    """Say why the batch stays in the state that the caller saw; nothing where it has moved on."""
+def explain(conn: Connection, batch: Batch, reason: str, *, blocked_by: str | None = None) -> None:
+    """Say why the batch stays in the state that the caller saw; nothing where it has moved on. `blocked_by` is the
+    stage whose task a person must clear before it goes on, None where it goes on by itself."""
     fence.enter(conn, batch.holder)
-    values = {"batch_id": batch.batch_id, "state": str(batch.state), "generation": batch.generation, "reason": reason}
+    values = {
+        "batch_id": batch.batch_id,
+        "state": str(batch.state),
+        "generation": batch.generation,
+        "reason": reason,
+        "blocked_by": blocked_by,
+    }
     conn.execute(sql.text("batch_explain"), values)
 
 

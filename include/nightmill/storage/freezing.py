@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from nightmill.domain.errors import NightmillError, StaleWriter
+from nightmill.domain.errors import NightmillError, StaleWriter, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
+TASK = "freeze_snapshot"
+
 
 @contextmanager
-def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batch) -> Iterator[None]:
-    """Leave the reason of a failure with the batch, which stays CREATED."""
+def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batch, *, last_try: bool) -> Iterator[None]:
+    """Leave the reason of a failure with the batch, which stays CREATED, and whether a person must clear its task: for
+    a fault that does not pass by itself, and after the last try."""
+    if batch.blocked_by is not None:
+        batches.explain(conn, batch, f"{TASK} was cleared")
+        conn.commit()
     try:
         yield
     except StaleWriter:
@@ -24,7 +30,8 @@ def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batc
         # What is not ours can quote a document.
         reason = str(fault) if isinstance(fault, NightmillError) else f"freezing ended with {type(fault).__name__}"
         with suppress(NightmillError), reconnect() as fresh:
-            batches.explain(fresh, batch, reason)
+            over = last_try or isinstance(fault, Terminal)
+            batches.explain(fresh, batch, reason, blocked_by=TASK if over else None)
         raise
 
 

@@ -1,6 +1,7 @@
 """Provider batches: one uploaded file of requests each, from the intent to the collected results.
 
-The order is always: commit intent -> upload -> commit the file id -> create -> commit the provider's id.
+The order is always: commit intent -> upload -> commit the file id -> commit that a create call goes out -> create ->
+commit the provider's id.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from psycopg.types.multirange import Int8Multirange
-from psycopg.types.range import Int8Range
 
 from nightmill.domain.errors import IllegalTransition
 from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.ranges import multirange
 
 CANCELLED_WAIT_S = 2 * 3600.0  # a new run waits this long for the work that a cancelled one has at the provider
 COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has ended there
@@ -85,22 +86,6 @@ class Intent:
     prompt_tokens: int
     file_bytes: int
     enqueued_cap: int | None
-
-
-def multirange(ordinals: Iterable[int], bridged: int = 0) -> Int8Multirange:
-    """Ascending ordinals as the fewest half-open ranges that hold no more than `bridged` others in a row."""
-    ranges: list[Int8Range] = []
-    start = previous = None
-    for ordinal in ordinals:
-        if previous is not None and start is not None and ordinal > previous + 1 + bridged:
-            ranges.append(Int8Range(start, previous + 1))
-            start = ordinal
-        elif start is None:
-            start = ordinal
-        previous = ordinal
-    if start is not None and previous is not None:
-        ranges.append(Int8Range(start, previous + 1))
-    return Int8Multirange(ranges)
 
 
 def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
@@ -204,6 +189,17 @@ _FACTS = (
     "problems",
     "refused",
 )
+
+
+def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, file_id: str) -> ProviderBatch:
+    """Note under which id the provider has the request file. Raises IllegalTransition unless the batch is INTENT."""
+    fence.enter(conn, holder)
+    values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(sql.text("provider_batch_record_file"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
+    return row
 
 
 def record_poll(

@@ -13,7 +13,7 @@ from nightmill.providers.port import BatchSnapshot, BatchStatus
 from nightmill.stages.run_shard import collect, refused, render
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.refused import abandon
-from nightmill.storage import fence, provider_batches
+from nightmill.storage import provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
 
 RESULTS_GRACE = timedelta(minutes=15)  # an ended batch may name its result files later than its status
@@ -28,12 +28,12 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     name = f"provider batch {one.provider_batch_id}"
     try:
         if one.state is ProviderBatchState.INTENT and context.winding_down:
-            one = abandon(context, one, "cancelled before it was sent")
+            one = _give_up_unsent(context, one)
         elif one.state is ProviderBatchState.INTENT and context.blocked():
             context.note(f"{name} is not sent: the batch is BLOCKED")
             context.look_again_in(300)
         elif one.state is ProviderBatchState.INTENT:
-            one = _create(context, _upload(context, one, file or render.again(context, one)))
+            one = _create(context, _upload(context, one, file))
         elif one.state is ProviderBatchState.UPLOADED:
             one = _adopt(context, one)
         if one.state is ProviderBatchState.SUBMITTED and context.winding_down:
@@ -51,33 +51,45 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     except ProviderUnavailable as fault:
         context.conn.rollback()
         context.send_nothing = True
+        context.leave_alone(fault.retry_after_s)
         _refuse_overdue(context, one)
         context.note(f"{name}: provider not reachable ({type(fault).__name__})")
-        context.leave_alone(fault.retry_after_s)
         context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderRefused as fault:
         context.conn.rollback()
         raise Blocked(f"The provider refuses {name}: {fault.cause}", fault.remedy) from fault
 
 
-def _upload(context: ShardContext, one: ProviderBatch, file: render.RequestFile) -> ProviderBatch:
-    """Upload the request file and commit its id before anything can be created from it."""
-    file_id = context.provider.upload(file.path)
-    uploaded = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.UPLOADED, "uploaded", input_file_id=file_id
-    )
+def _give_up_unsent(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
+    if one.input_file_id is not None:
+        context.provider.delete_file(one.input_file_id)
+    return abandon(context, one, "cancelled before it was sent")
+
+
+def _upload(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None) -> ProviderBatch:
+    """Upload the request file and commit its id before anything can be created from it.
+
+    What a worker uploaded that died before its create call is taken as it is.
+    """
+    if one.input_file_id is not None:
+        return one
+    file_id = context.provider.upload((file or render.again(context, one)).path)
+    uploaded = provider_batches.record_file(context.conn, context.holder, one, file_id)
     context.conn.commit()
     return uploaded
 
 
 def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
-    """Send the create call once. The fence is rechecked right before, so that a zombie pays for nothing.
+    """Send the create call once. The edge right before it rechecks the fence, so that a zombie pays for nothing, and
+    begins the quiet period.
 
     Raises SubmitUnknown when it is not known whether the provider accepted it.
     """
-    assert one.input_file_id is not None
-    fence.enter(context.conn, context.holder)
+    one = provider_batches.move(
+        context.conn, context.holder, one, ProviderBatchState.UPLOADED, "its create call goes out"
+    )
     context.conn.commit()
+    assert one.input_file_id is not None
     try:
         snapshot = context.provider.submit(one.input_file_id, one.token)
     except ProviderRefused as fault:

@@ -19,6 +19,8 @@ from nightmill.storage.ledger import Connection
 from nightmill.storage.settlement import Retries, Settling
 from nightmill.storage.shards import Shard
 
+LONGEST_WAIT = timedelta(hours=24)  # also where a provider asks for more
+
 
 @dataclass
 class ShardContext:
@@ -72,8 +74,8 @@ class ShardContext:
         self.seen.append(text)
 
     def leave_alone(self, seconds: float | None) -> None:
-        """Make no call for this shard before that time, if the provider named one (Retry-After)."""
-        self.hold_s = max(self.hold_s, seconds or 0.0)
+        """Make no call for this shard before that time, if the provider named one (Retry-After); at most 24 h."""
+        self.hold_s = max(self.hold_s, min(seconds or 0.0, LONGEST_WAIT.total_seconds()))
 
     def look_again_in(self, seconds: float) -> None:
         """Wake up after this time at the latest."""

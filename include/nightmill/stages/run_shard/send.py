@@ -13,6 +13,7 @@ from nightmill.stages.run_shard import advance, refused, render
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import fence, provider_batches, reuse, settlement
 from nightmill.storage.provider_batches import Intent
+from nightmill.storage.ranges import multirange
 from nightmill.storage.settlement import FailedItem
 
 MOST_HALVINGS = 6  # a queue that others keep full must not grind files to dust
@@ -23,7 +24,7 @@ def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
     wanted = _candidates(context, unsettled)
     if not wanted or context.send_nothing:
         return
-    ranges = provider_batches.multirange(wanted)
+    ranges = multirange(wanted)
     failed = settlement.failed_items(context.conn, context.batch.batch_id, ranges)
     former = provider_batches.of_shard(context.conn, context.shard.shard_id)
     context.conn.commit()
@@ -82,7 +83,7 @@ def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int
     if not wanted:
         context.conn.commit()
         return wanted
-    ranges = provider_batches.multirange(wanted)
+    ranges = multirange(wanted)
     elsewhere = provider_batches.carried_elsewhere(context.conn, shard.batch_id, context.pinned.name, ranges)
     context.conn.commit()
     if elsewhere:
@@ -171,7 +172,7 @@ def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
     """
     fence.enter(context.conn, context.holder)
     provider_batches.lock_sending(context.conn, intent.job, intent.account, intent.model)
-    ranges = provider_batches.multirange(intent.ordinals)
+    ranges = multirange(intent.ordinals)
     elsewhere = provider_batches.carried_elsewhere(context.conn, context.batch.batch_id, intent.job, ranges)
     if not context.batch.params.get("reprocess"):
         elsewhere |= _answered(context, intent.ordinals)

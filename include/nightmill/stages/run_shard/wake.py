@@ -13,15 +13,13 @@ from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
-from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.context import LONGEST_WAIT, ShardContext
 from nightmill.storage import batches, contracts, fence, progress, provider_batches, reuse, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
 
 log = logging.getLogger(__name__)
-
-LONGEST_WAIT = timedelta(hours=24)  # also where a provider asks for more
 
 
 @dataclass(frozen=True, slots=True)

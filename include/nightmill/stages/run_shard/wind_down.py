@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError, NightmillError, StaleWriter, Transient
@@ -73,12 +74,31 @@ def _shard(env: Environment, jobs: Mapping[str, JobDefinition], shard_id: int, d
             directory=stack.enter_context(scratch()),
             winding_down=True,
         )
-        return [action for one in live for action in _provider_batch(context, one)]
+        return _provider_batches(context, live)
 
 
 def _intention(one: ProviderBatch) -> str:
     sent = f"{counted(one.requests, 'request')} as {one.provider_id}" if one.provider_id else "nothing known to be sent"
     return f"provider batch {one.provider_batch_id} is {one.state} ({sent}): would be stopped and collected"
+
+
+def _provider_batches(context: ShardContext, live: list[ProviderBatch]) -> list[Action]:
+    """Drive each of them, unless the provider asks to be left alone: the first sweep after that time goes on."""
+    done: list[Action] = []
+    now, held_until = context.env.now(), context.shard.hold_until
+    if held_until is not None and now < held_until:
+        context.leave_alone((held_until - now).total_seconds())
+    for one in live:
+        if not context.hold_s:
+            done += _provider_batch(context, one)
+        done += _given_up(context.env, context.conn, context.holder, one)
+    if context.hold_s:
+        shards.hold(context.conn, context.holder, context.hold_s)
+        context.conn.commit()
+        until = f"{now + timedelta(seconds=context.hold_s):%Y-%m-%d %H:%M} UTC"
+        told = f"shard {context.shard.shard_id}: the provider asked to be left alone until {until}"
+        done.append(Action(Sweep.CANCELLED, told, context.batch.batch_id))
+    return done
 
 
 def _provider_batch(context: ShardContext, one: ProviderBatch) -> list[Action]:
@@ -90,8 +110,7 @@ def _provider_batch(context: ShardContext, one: ProviderBatch) -> list[Action]:
         blocked = True
         context.note(f"provider batch {one.provider_batch_id}: {fault.cause}")
     said, context.seen = context.seen, []
-    done = [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert=blocked) for line in said]
-    return done + _given_up(context.env, context.conn, context.holder, one)
+    return [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert=blocked) for line in said]
 
 
 def _out_of_reach(
