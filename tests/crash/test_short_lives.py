@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -11,7 +12,10 @@ from support.crash_sweep import Starter
 from support.pipeline import Pipeline
 from support.steps import cancel, one_shard, paid_once, provider_batches, publish_unchecked
 
+from nightmill.simulator.server import RunningSimulator
 from nightmill.stages.run_shard import wind_down
+
+StartSimulator = Callable[..., RunningSimulator]
 
 ITEMS, FILES = 20, 4
 STEPS = 8  # to look what is due, then intent, upload, create, or poll, download, settle, and each one's commit
@@ -46,6 +50,19 @@ def test_a_file_is_not_uploaded_again_by_workers_that_live_too_short_to_send_it_
     pipeline.drive([shard])
     assert [state for state, _, _ in provider_batches(pipeline)] == ["COLLECTED"]
     paid_once(pipeline, ITEMS)
+
+
+def test_a_file_that_only_another_account_has_is_uploaded_anew(
+    pipeline: Pipeline, start_simulator: StartSimulator
+) -> None:
+    _, shard = one_shard(pipeline)
+    with Starter() as starter:
+        starter.run(pipeline, "wakes", shard, steps=UPLOADS)
+    other = start_simulator()
+    pipeline.base_url = other.base_url
+    pipeline.drive([shard])
+    assert [state for state, _, _ in provider_batches(pipeline)] == ["ABANDONED", "COLLECTED"]
+    assert [one["status"] for one in other.books(summary=True)["batches"]] == ["completed"]
 
 
 def test_a_file_that_was_uploaded_and_never_sent_is_deleted_once_its_batch_is_cancelled(pipeline: Pipeline) -> None:

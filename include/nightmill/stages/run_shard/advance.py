@@ -29,6 +29,8 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     try:
         if one.state is ProviderBatchState.INTENT and context.winding_down:
             one = _give_up_unsent(context, one)
+        elif one.state is ProviderBatchState.INTENT and one.account != context.account:
+            one = abandon(context, one, "not sent before the connection got another account or key")
         elif one.state is ProviderBatchState.INTENT and context.blocked():
             context.note(f"{name} is not sent: the batch is BLOCKED")
             context.look_again_in(300)
@@ -62,7 +64,7 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
 
 def _give_up_unsent(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     if one.input_file_id is not None:
-        context.provider.delete_file(one.input_file_id)
+        collect.drop_input_file(context, one)
     return abandon(context, one, "cancelled before it was sent")
 
 

@@ -46,7 +46,7 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
     context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
     if total.again:
         context.look_again_in(context.live.provider.poll_interval_s)
-    _drop_input_file(context, collected)
+    drop_input_file(context, collected)
     if failures[FailureClass.CAPACITY] and not context.winding_down:
         raise Blocked(
             f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
@@ -170,8 +170,9 @@ def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Se
     return total
 
 
-def _drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
-    """Input files count against the account's storage; the payload store has what they were made from."""
+def drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
+    """Input files count against the account's storage; the payload store has what they were made from. A provider that
+    refuses, or cannot be reached, keeps the file and stops nothing."""
     assert one.input_file_id is not None
     try:
         context.provider.delete_file(one.input_file_id)
