@@ -246,3 +246,17 @@ def test_limits_on_dead_letters_that_are_broken_show_in_report_status_and_doctor
 def test_without_limits_nothing_is_an_alert(deployed: Pipeline) -> None:
     with_dead_letters(deployed, BAD_INPUT)
     assert [one.alerts for one in look(deployed.env)] == [[]]
+
+
+def test_an_option_is_written_out_and_a_choice_is_answered_with_the_known_ones(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for options, complaint in (
+        (["--clas", "output"], "unrecognized arguments: --clas"),
+        (["--class", "outpt"], "'output'"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["replay", "--job", "notes", *options])
+        said_of_it = capsys.readouterr().err
+        assert complaint in said_of_it
+        assert "FailureClass" not in said_of_it

@@ -78,7 +78,7 @@ def test_a_running_batch_shows_shards_items_provider_batches_tokens_and_cost(
     assert re.search(r"^  provider  1 provider batch COLLECTED, completed (\d+)/\1$", text, re.M)
     assert re.search(r"^  provider  1 provider batch SUBMITTED, \w+ \d+/\d+$", text, re.M)
     assert re.search(r"^  tokens    \d+ in, \d+ out$", text, re.M)
-    assert re.search(r"^  cost      \$0\.\d{4} of at most \$0\.\d{4}$", text, re.M)
+    assert re.search(r"^  cost      \$0\.\d{4} \(estimate: at most \$0\.\d{4} without retries\)$", text, re.M)
 
 
 def test_a_batch_that_ended_comes_with_its_report(deployed: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:

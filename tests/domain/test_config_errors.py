@@ -138,15 +138,17 @@ def test_an_argument_whose_name_is_a_number_is_a_mistake_like_any_other() -> Non
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("file", "old", "new", "said"),
     [
-        ("model: m-1", "model: [m-1", "job.yaml:12: not YAML: "),
-        ("model: m-1", "model: m: 1", "job.yaml:11: not YAML: mapping values are not allowed here"),
-        ("  model: m-1", "\tmodel: m-1", "job.yaml:11: not YAML: "),
+        ("job.yaml", "model: m-1", "model: [m-1", "job.yaml:12: not YAML: "),
+        ("job.yaml", "model: m-1", "model: m: 1", "job.yaml:11: not YAML: mapping values are not allowed here"),
+        ("job.yaml", "  model: m-1", "\tmodel: m-1", "job.yaml:11: not YAML: "),
+        ("checks.yaml", "expectations:", "expectations: [", "checks.yaml:2: not YAML: "),
+        ("checks.yaml", "    column: kind", "\tcolumn: kind", "checks.yaml:3: not YAML: "),
     ],
 )
-def test_what_is_no_yaml_is_named_with_its_line(old: str, new: str, said: str) -> None:
-    assert str(only(edited("job.yaml", old, new))).startswith(said)
+def test_what_is_no_yaml_is_named_with_its_line(file: str, old: str, new: str, said: str) -> None:
+    assert str(only(edited(file, old, new))).startswith(said)
 
 
 @pytest.mark.parametrize(

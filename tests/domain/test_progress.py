@@ -51,6 +51,17 @@ def test_answers_that_wait_for_collection_count_and_retried_items_count_once() -
     assert HALFWAY.answered_of(unsettled=0) == 1000
 
 
+def test_an_item_that_is_asked_again_is_not_answered() -> None:
+    rounds = (
+        ProviderBatchCount("COLLECTED", "completed", 1, 15, 15),
+        ProviderBatchCount("SUBMITTED", "validating", 1, 1, 0),
+    )
+    again = Progress((ShardCount("RUNNING", 1, 15),), rounds, BEGAN)
+    assert "14 of 15 items answered; 1 provider batch validating; about" in one_line(again, NOW)
+    between = Progress(again.shards, rounds[:1], BEGAN)
+    assert "14 of 15 items answered; about" in one_line(between, NOW, unsettled=1)
+
+
 def test_durations_and_money_are_written_for_people() -> None:
     assert [duration(s) for s in (1, 89, 600, 7200)] == ["1 second", "89 seconds", "10 min", "2.0 h"]
     assert [dollars(one) for one in (Decimal("1234.5"), "0.00012", None)] == ["$1,234.5000", "$0.0001", "price unknown"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import BrokenJobFolder, ConfigError
 from nightmill.local.airflow_rest import log_line
 from nightmill.local.demo import progress, queued, text_table, view_of
 from nightmill.local.settings import REPOSITORY
@@ -62,3 +64,10 @@ def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_wit
     assert view_of(REPOSITORY / "dags", "license_audit") == "license_audit"
     with pytest.raises(ConfigError, match=r"no job folder 'licence_audit' \(did you mean 'license_audit'\?\)"):
         view_of(REPOSITORY / "dags", "licence_audit")
+
+
+def test_a_broken_job_folder_is_named_before_anything_is_triggered(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "jobs" / "license_audit")
+    (tmp_path / "jobs" / "license_audit" / "checks.yaml").write_text("expectations: [\n")
+    with pytest.raises(BrokenJobFolder, match=r"checks\.yaml:2: not YAML"):
+        view_of(tmp_path, "license_audit")

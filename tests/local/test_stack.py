@@ -12,8 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from nightmill.domain.errors import ConfigError
+from nightmill.local.commands import run
 from nightmill.local.processes import is_alive
-from nightmill.local.settings import StackSettings
+from nightmill.local.settings import REPOSITORY, StackSettings
 from nightmill.local.stack import Stack
 
 DAG = """
@@ -69,6 +71,16 @@ def test_up_gives_a_working_airflow_and_a_second_up_changes_nothing(stack: Stack
     assert [state for _, state, _ in stack.status() if not state.startswith("pid ")] == []
 
 
+def test_a_job_that_the_stack_was_started_without_asks_for_another_up(
+    stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stack.up()
+    shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "new_job")
+    monkeypatch.setenv("NIGHTMILL_JOBS_PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"started with other settings .* and has no DAG nightmill_new_job"):
+        run(stack, ["new_job"])
+
+
 def test_up_after_a_kill_starts_only_what_died_and_ends_its_orphans(stack: Stack) -> None:
     stack.up()
     scheduler = stack.books.records()["scheduler"]
@@ -77,6 +89,8 @@ def test_up_after_a_kill_starts_only_what_died_and_ends_its_orphans(stack: Stack
     os.kill(scheduler.pid, signal.SIGKILL)
     psutil.wait_procs([psutil.Process(scheduler.pid)], timeout=10)
     assert not is_alive(scheduler)
+    with pytest.raises(ConfigError, match="not up: scheduler does not run"):
+        run(stack, ["license_audit"])
     assert stack.up().changed == ("scheduler",)
     assert psutil.wait_procs(orphans, timeout=5)[1] == []
 

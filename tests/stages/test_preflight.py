@@ -122,7 +122,7 @@ def test_the_report_of_a_run_holds_the_estimate_against_what_came(pipeline: Pipe
         f"{made.spent.completion:,} out"
     ) in lines
     most = Decimal(made.batch.estimate["batch_price"])
-    assert f"cost, estimated and real: at most ${most:.4f} and ${made.receipt.paid:.4f}" in lines
+    assert f"cost, estimated and real: at most ${most:.4f} without retries and ${made.receipt.paid:.4f}" in lines
 
 
 def test_a_report_of_a_run_that_sent_nothing_compares_nothing(pipeline: Pipeline) -> None:

@@ -122,12 +122,19 @@ def _text(fault: NightmillError | None) -> str | None:
     return str(fault) if fault is not None else None
 
 
+class _Command(argparse.ArgumentParser):
+    """Takes whole words only: a slip such as --clas must not trigger anything."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m nightmill", description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    common = argparse.ArgumentParser(add_help=False)
+    parser = _Command(prog="python -m nightmill", description=__doc__)
+    commands = parser.add_subparsers(required=True, parser_class=_Command)
+    common = _Command(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
-    jobs = argparse.ArgumentParser(add_help=False)
+    jobs = _Command(add_help=False)
     jobs.add_argument(
         "--jobs", type=Path, default=DEFAULT_JOBS, help="folder of job folders; NIGHTMILL_JOBS_PATH is searched too"
     )
@@ -155,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _operations(commands: Any, common: argparse.ArgumentParser, jobs: argparse.ArgumentParser) -> None:
+def _operations(commands: Any, common: _Command, jobs: _Command) -> None:
     one = commands.add_parser("dead-letters", parents=[common], help="items that gave up or wait in review, and why")
     one.add_argument("--job", help="of this job only")
     _choice_arguments(one)
@@ -173,14 +180,14 @@ def _operations(commands: Any, common: argparse.ArgumentParser, jobs: argparse.A
     one.set_defaults(run=replay)
 
 
-def _add_maintenance(commands: Any, common: argparse.ArgumentParser, jobs: argparse.ArgumentParser) -> None:
+def _add_maintenance(commands: Any, common: _Command, jobs: _Command) -> None:
     one = commands.add_parser("cancel", parents=[common], help="cancel a batch; what it had sent is kept for reuse")
     one.add_argument("--batch", type=int, required=True, help="its number, as `status` shows it")
     one.add_argument("--reason", help="kept with the batch")
     one.set_defaults(run=cancel)
     one = commands.add_parser("maintain", parents=[common, jobs], help="what nightmill_maintenance does, once")
     one.add_argument("--dry-run", action="store_true", help="say what would be done")
-    one.add_argument("--sweep", choices=list(Sweep), help="this one only")
+    one.add_argument("--sweep", choices=list(map(str, Sweep)), help="this one only")
     one.set_defaults(run=maintain)
 
 
@@ -190,7 +197,9 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, help="at most this many source rows")
     parser.add_argument("--filter", action="append", default=[], metavar="NAME=VALUE", help="a filter of the job")
     parser.add_argument("--reprocess", action="store_true", help="as if no accepted result existed")
-    parser.add_argument("--priority", choices=list(Priority), default=Priority.NORMAL, help="low: leave room to others")
+    parser.add_argument(
+        "--priority", choices=list(map(str, Priority)), default=str(Priority.NORMAL), help="low: leave room to others"
+    )
     for end in ("start", "end"):
         parser.add_argument(f"--data-interval-{end}", type=_moment, help="such as 2026-01-31 or 2026-01-31T02:00+00:00")
 
@@ -198,7 +207,7 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
 def _choice_arguments(parser: argparse.ArgumentParser) -> None:
     """Which dead letters and items in review. Without any: all of them."""
     parser.add_argument("--batch", type=int, help="of this batch; replay takes the job's newest ended one without it")
-    parser.add_argument("--class", dest="classes", action="append", default=[], choices=list(FailureClass))
+    parser.add_argument("--class", dest="classes", action="append", default=[], choices=list(map(str, FailureClass)))
     parser.add_argument("--code", dest="codes", action="append", default=[], help="such as schema; may be repeated")
     parser.add_argument("--ended-as", action="append", default=[], choices=get_args(EndedAs), help="one kind only")
     parser.add_argument("--tenant", dest="tenants", action="append", default=[], help="may be repeated")

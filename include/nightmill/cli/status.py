@@ -98,7 +98,7 @@ def _say_changes(standings: list[Standing], said: dict[int, str], as_json: bool,
 def line(one: Standing) -> str:
     """One batch in one line."""
     planned = one.progress.shards or one.batch.state not in (BatchState.CREATED, BatchState.PLANNING)
-    how_far = one_line(one.progress, utc_now()) if planned else "not planned yet"
+    how_far = one_line(one.progress, utc_now(), one.buckets.get("unsettled", 0)) if planned else "not planned yet"
     return "; ".join((f"{_head(one)}: {how_far}", *(f"ALERT {alert}" for alert in one.alerts)))
 
 
@@ -123,7 +123,8 @@ def block(one: Standing) -> list[str]:
     if one.spent.requests:
         lines.append(_row("tokens", f"{one.spent.prompt:,} in, {one.spent.completion:,} out"))
         most = (batch.estimate or {}).get("batch_price")
-        lines.append(_row("cost", dollars(one.cost) + (f" of at most {dollars(most)}" if most else "")))
+        estimated = f" (estimate: at most {dollars(most)} without retries)" if most else ""
+        lines.append(_row("cost", dollars(one.cost) + estimated))
     if one.seconds_left:
         lines.append(_row("to go", f"about {duration(one.seconds_left)} at the pace so far"))
     lines += [_row("ALERT", alert) for alert in one.alerts]

@@ -77,7 +77,7 @@ def estimate(
 
 def described(plan: Estimate, sent_at: datetime | None = None) -> list[str]:
     """The estimate in words, one line each; with a time of sending also when it will have finished."""
-    money = f"at most {dollars(plan.batch_price)}, {dollars(plan.list_price)} at list price"
+    money = f"at most {dollars(plan.batch_price)} without retries, {dollars(plan.list_price)} at list price"
     lines = [
         f"estimate: {plan.to_send:,} of {counted(plan.planned, 'item')} to send in {counted(plan.shards, 'shard')}; "
         f"{plan.settled:,} settled without a call, {plan.reused:,} of them reused",
@@ -99,7 +99,9 @@ def compared(plan: Estimate, spent: Tokens, paid: Decimal | None) -> list[str]:
         f"{spent.completion:,} out"
     ]
     if plan.batch_price is not None and paid is not None:
-        lines.append(f"cost, estimated and real: at most {dollars(plan.batch_price)} and {dollars(paid)}")
+        lines.append(
+            f"cost, estimated and real: at most {dollars(plan.batch_price)} without retries and {dollars(paid)}"
+        )
     return lines
 
 

@@ -33,7 +33,9 @@ class SourceColumns(Config):
         default=None,
         description="Changes whenever any value used by prompt.md changes. null = the content hash is the version.",
     )
-    tenant: str | None = Field(default=None, description="Results are never shared across tenants.")
+    tenant: str | None = Field(
+        default=None, description="Results are never shared across tenants. null counts as the empty tenant."
+    )
     domain: str | None = Field(default=None, description="A slice for reports, such as the kind of document.")
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from nightmill.domain.states import ProviderBatchState, ShardState
 from nightmill.domain.wording import counted, duration
 
+_ASKED = frozenset({ProviderBatchState.INTENT, ProviderBatchState.UPLOADED, ProviderBatchState.SUBMITTED})
 _AT_PROVIDER = frozenset({ProviderBatchState.SUBMITTED, ProviderBatchState.ENDED})
 
 
@@ -53,9 +54,10 @@ class Progress:
 
     @property
     def answered(self) -> int:
-        """Items that were answered: an upper bound, because an item that is asked again counts twice."""
+        """Items that were answered: an upper bound, because an item that is to be asked again was answered too."""
         given = sum(one.answered for one in self.provider_batches if one.state != ProviderBatchState.ABANDONED)
-        return min(self.to_send, max(given, self._items_of_settled_shards))
+        asked = sum(one.requests - one.answered for one in self.provider_batches if one.state in _ASKED)
+        return max(0, min(self.to_send - asked, max(given, self._items_of_settled_shards)))
 
     @property
     def _items_of_settled_shards(self) -> int:
@@ -77,22 +79,24 @@ def seconds_left(progress: Progress, answered: int, now: datetime) -> float | No
     return max(0.0, (now - progress.began).total_seconds()) / answered * left
 
 
-def one_line(progress: Progress, now: datetime) -> str:
-    """`3 of 8 shards settled; 410 of 1,000 items answered; 2 provider batches in_progress; about 12 min to go`."""
+def one_line(progress: Progress, now: datetime, unsettled: int | None = None) -> str:
+    """`3 of 8 shards settled; 410 of 1,000 items answered; 2 provider batches in_progress; about 12 min to go`. Exact
+    where the number of unsettled items is given."""
     total = sum(one.shards for one in progress.shards)
     if not total:
         return "no shards: nothing has to be sent"
     settled = sum(one.shards for one in progress.shards if one.state == ShardState.SETTLED)
+    answered = progress.answered if unsettled is None else progress.answered_of(unsettled)
     parts = [
         f"{settled} of {counted(total, 'shard')} settled",
-        f"{progress.answered:,} of {counted(progress.to_send, 'item')} answered",
+        f"{answered:,} of {counted(progress.to_send, 'item')} answered",
     ]
     parts += [
         f"{counted(one.batches, 'provider batch')} {one.raw_status or one.state.lower()}"
         for one in progress.provider_batches
         if one.state not in (ProviderBatchState.COLLECTED, ProviderBatchState.ABANDONED)
     ]
-    left = seconds_left(progress, progress.answered, now)
+    left = seconds_left(progress, answered, now)
     if settled < total and left is not None:
         parts.append(f"about {duration(left)} to go" if left else "everything is answered")
     return "; ".join(parts)

@@ -160,7 +160,7 @@ WAITS = (
     ),
     Wait(
         "status --watch",
-        "Ctrl-C, the batch's end, or nothing open but batches whose freezing failed",
+        "Ctrl-C, the end of the --batch it was given, or nothing open but batches whose freezing failed",
         "none: a person looks at it",
         ("cli/status.py:watch",),
     ),

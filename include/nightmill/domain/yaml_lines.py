@@ -6,6 +6,7 @@ A loader builds plain values that have forgotten their lines, so the file is com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
@@ -15,10 +16,13 @@ _Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlLines:
-    """The composed tree of a file. Raises yaml.YAMLError for text that is no YAML."""
+    """The composed tree of a file. In text that is no YAML everything stands in line 1: whoever reads the file says
+    where it breaks."""
 
     def __init__(self, content: bytes) -> None:
-        self._root: Node | None = yaml.compose(content.decode("utf-8"), Loader=_Loader)
+        self._root: Node | None = None
+        with suppress(yaml.YAMLError, UnicodeDecodeError):
+            self._root = yaml.compose(content.decode("utf-8"), Loader=_Loader)
 
     def line(self, place: Sequence[str | int]) -> int:
         """The line (from 1) of the key or list entry at a place; of its nearest parent where there is no such key."""

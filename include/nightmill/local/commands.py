@@ -85,9 +85,7 @@ def status(stack: Stack) -> int:
 
 def psql(stack: Stack) -> NoReturn:
     """Replace this process by the embedded server's psql."""
-    running = stack.attach()
-    if running is None:
-        raise ConfigError("The stack is not up.", "run `make up`.")
+    running = _attached(stack)
     env = os.environ | {"PGPASSWORD": running.server.password(OWNER), "PGPORT": str(running.server.port)}
     program = str(binaries() / "psql")
     os.execve(program, [program, "-h", LOOPBACK, "-U", OWNER, "-d", LEDGER_DATABASE], env)
@@ -95,9 +93,7 @@ def psql(stack: Stack) -> NoReturn:
 
 def run(stack: Stack, names: Sequence[str]) -> int:
     """Run one job to its end and show its result."""
-    running = stack.attach()
-    if running is None:
-        raise ConfigError("The stack is not up.", "run `make up`.")
+    running = _attached(stack)
     if len(names) != 1:
         raise ConfigError("Which job shall run?", "name its folder: `make run JOB=license_audit`.")
     return run_job(running, names[0])
@@ -105,10 +101,18 @@ def run(stack: Stack, names: Sequence[str]) -> int:
 
 def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:
     """Replace this process by `python -m nightmill ARGUMENTS`, with the stack's connections and Airflow's login."""
+    running = _attached(stack)
+    os.execve(sys.executable, [sys.executable, "-m", "nightmill", *arguments], running.command_env())
+
+
+def _attached(stack: Stack) -> Running:
     running = stack.attach()
     if running is None:
-        raise ConfigError("The stack is not up.", "run `make up`.")
-    os.execve(sys.executable, [sys.executable, "-m", "nightmill", *arguments], running.command_env())
+        parts = stack.status()
+        gone = [name for name, state, _ in parts if state in ("down", "dead")]
+        which = f": {' and '.join(gone)} does not run" if len(gone) < len(parts) else ""
+        raise ConfigError(f"The stack is not up{which}.", "run `make up`.")
+    return running
 
 
 def login_line(running: Running) -> str:

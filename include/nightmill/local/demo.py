@@ -23,7 +23,6 @@ TIMEOUT_S = 900.0
 INTERVAL_S = 2.0
 LOG_TAIL_LINES = 40
 WIDTH = 120  # characters of a terminal line
-FAILED_STATES = ("failed", "upstream_failed")
 
 
 def run_demo(stack: Stack) -> int:
@@ -38,9 +37,14 @@ def run_demo(stack: Stack) -> int:
 
 def run_job(running: Running, job: str) -> int:
     """Trigger a job, follow its run and print its report and first rows. 1 if the run failed. Raises ConfigError for a
-    job that no folder defines."""
+    job that no folder defines, for a broken folder, and for one that the stack does not know of."""
     dag_id, view = PREFIX + job, view_of(running.settings.dags_folder, job)
     with running.client() as client:
+        if running.outdated and not client.knows_dag(dag_id):
+            raise ConfigError(
+                f"The stack was started with other settings (NIGHTMILL_JOBS_PATH, for one) and has no DAG {dag_id}.",
+                "run `make up`: it restarts what is concerned.",
+            )
         client.wait_for_dag(dag_id)
         client.unpause(dag_id)
         run_id = client.trigger(dag_id)
@@ -58,9 +62,10 @@ def run_job(running: Running, job: str) -> int:
 
 
 def view_of(dags_folder: Path, job: str) -> str:
-    """The view that a job folder publishes."""
+    """The view that a job folder publishes. Raises BrokenJobFolder with all mistakes of the folder."""
     from nightmill.domain.nearest import aside, listed
     from nightmill.storage import job_folders
+    from nightmill.validators.definition import check_definition
 
     folders = job_folders.find(job_folders.roots(dags_folder / "jobs")).folders
     if job not in folders:
@@ -68,7 +73,9 @@ def view_of(dags_folder: Path, job: str) -> str:
             f"There is no job folder {job!r}{aside(job, folders)}.",
             f"Folders are looked for in dags/jobs and {job_folders.JOBS_PATH}; there are {listed(folders)}.",
         )
-    return job_folders.read(folders[job]).job.publish.view
+    definition = job_folders.read(folders[job])
+    check_definition(definition)
+    return definition.job.publish.view
 
 
 def views_made(running: Running) -> str:
@@ -182,10 +189,12 @@ def _phrase(name: str, states: Counter[str]) -> str:
 
 def failure_report(client: AirflowClient, dag_id: str, run_id: str) -> str:
     """The failed tasks of a run and the end of the first one's log."""
-    failed = [one for one in client.task_instances(dag_id, run_id) if one["state"] in FAILED_STATES]
-    names = ", ".join(f"{one['task_id']}[{one['map_index']}] {one['state']}" for one in failed)
-    lines = [f"run {run_id} of {dag_id} did not succeed: {names or 'no task failed (timeout?)'}"]
-    culprit = next((one for one in failed if one["state"] == "failed"), None)
+    failed = [one for one in client.task_instances(dag_id, run_id) if one["state"] == "failed"]
+    names = ", ".join(
+        f"{one['task_id']}[{one['map_index']}]" if one["map_index"] >= 0 else one["task_id"] for one in failed
+    )
+    lines = [f"run {run_id} of {dag_id} did not succeed: {f'{names} failed' if names else 'no task failed (timeout?)'}"]
+    culprit = next(iter(failed), None)
     if culprit is not None:
         log = client.task_log(dag_id, run_id, culprit["task_id"], culprit["try_number"], culprit["map_index"])
         lines += [f"the end of the log of {culprit['task_id']}:", *log[-LOG_TAIL_LINES:]]

@@ -34,7 +34,7 @@ STOP_GRACE_S = 10.0
 @dataclass(frozen=True, slots=True)
 class Running:
     """A stack that is up. `changed` says what this `up` had to start, in its order; `applied` what came of each job
-    folder's view."""
+    folder's view. `outdated`: an `up` with the settings of now would restart something."""
 
     settings: StackSettings
     server: Server
@@ -43,6 +43,7 @@ class Running:
     admin_password: str
     changed: tuple[str, ...]
     applied: tuple[Applied, ...] = ()
+    outdated: bool = False
 
     @property
     def ui(self) -> str:
@@ -100,7 +101,9 @@ class Stack:
             return None
         server, secrets = start_server(self.settings.postgres_home), self.books.secrets()
         env = airflow.airflow_environment(self.settings, server, secrets, numbers)
-        return Running(self.settings, server, numbers, env, secrets.get("admin_password"), ())
+        records, wanted = self.books.records(), components(self.settings, env, numbers)
+        outdated = any(records[one.name].fingerprint != one.fingerprint for one in wanted)
+        return Running(self.settings, server, numbers, env, secrets.get("admin_password"), (), outdated=outdated)
 
     def down(self) -> list[str]:
         """Stop what runs: Airflow's working processes first, then its API and the provider, Postgres last. Returns
