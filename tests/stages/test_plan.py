@@ -13,7 +13,7 @@ from support.steps import (
 )
 
 from nightmill.stages import plan
-from nightmill.storage import shards
+from nightmill.storage import shards, usage
 
 ASKED_ONCE = "repair: {attempts: 0}\n"  # the model that echoes would repeat the repair's words, which pass
 STRICT_TITLE = """
@@ -147,6 +147,19 @@ def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_
     pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
     assert run_unchecked(pipeline, "run-4").counts == {"reused": 20}
     assert [now[0] for was, now in zip(first, shown(), strict=True) if was != now] == ["doc-07"]
+
+
+def test_what_reuse_saves_is_summed_when_it_is_settled_as_the_results_tell_it(pipeline: Pipeline) -> None:
+    run_unchecked(pipeline)
+    made = run_unchecked(pipeline, "run-2")
+    summed = (
+        "select answers, prompt_tokens, completion_tokens, estimated from nightmill.reuse_usage where batch_id = %s"
+    )
+    told = made.reused
+    assert pipeline.sql(summed, made.batch.batch_id) == [(20, told.prompt, told.completion, told.estimated)]
+    pipeline.sql("delete from nightmill.reuse_usage")  # a batch of an earlier version has none
+    with pipeline.env.ledger() as conn:
+        assert usage.reused(conn, made.batch.batch_id) == told
 
 
 def test_a_shard_knows_where_its_work_was_when_it_was_planned(pipeline: Pipeline) -> None:

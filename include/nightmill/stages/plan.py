@@ -108,6 +108,7 @@ def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int
     for first in range(0, batch.item_count or 0, CHUNK):
         fence.enter(conn, batch.holder)
         settled += reuse.settle(conn, batch.batch_id, first, first + CHUNK - 1, settling)
+        reuse.record_usage(conn, batch.batch_id, first, first + CHUNK - 1)
         conn.commit()
     return settled
 
@@ -121,6 +122,7 @@ def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
     for one in made:
         partitions.refuse_replaced(conn, one)
         partitions.attach(conn, one.parent, batch.batch_id)
+    reuse.record_usage(conn, batch.batch_id, 0, (batch.item_count or 0) - 1)
     conn.commit()
 
 

@@ -16,6 +16,8 @@ from nightmill.storage.settlement import Settling
 
 # A batch joins its own items with the results of all batches: hashing them must not spill (default: 4 MB).
 _ROOM_TO_JOIN = "set local work_mem = '64MB'"
+# A shard looks its own keys up: reading all results that there are takes longer with each night.
+_BY_INDEX = "set local random_page_cost = 1.1"
 
 
 def prepare(conn: Connection) -> None:
@@ -35,6 +37,7 @@ def find_among(conn: Connection, batch_id: int, ordinals: Iterable[int], validat
     """Collect those of some unsettled items that have an effective result; returns how many."""
     listed = "{" + ",".join(map(str, ordinals)) + "}"
     values = {"batch_id": batch_id, "ordinals": listed, "validators_hash": validators_hash}
+    conn.execute(_BY_INDEX)
     return _collect(conn, sql.text("reusable_find_among"), values)
 
 
@@ -106,6 +109,11 @@ def settle(
         if copied < settled:
             conn.execute(sql.text("reused_rows").format(**parts), values)
     return settled
+
+
+def record_usage(conn: Connection, batch_id: int, first: int, last: int) -> None:
+    """Note what the collected answers of a range had used. Once, in the transaction that shows their items settled."""
+    conn.execute(sql.text("reuse_usage_record"), {"batch_id": batch_id, "first": first, "last": last})
 
 
 def settle_skipped(conn: Connection, batch_id: int) -> int:

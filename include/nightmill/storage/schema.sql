@@ -820,6 +820,18 @@ ALTER TABLE nightmill.result ALTER COLUMN result_id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
+CREATE TABLE nightmill.reuse_usage (
+    batch_id bigint NOT NULL,
+    answers bigint NOT NULL,
+    prompt_tokens bigint NOT NULL,
+    completion_tokens bigint NOT NULL,
+    estimated bigint NOT NULL
+);
+
+ALTER TABLE nightmill.reuse_usage OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.reuse_usage IS 'What reused answers had used when they were made, a row for each settling; replays and older batches have none';
+
 CREATE TABLE nightmill.shard (
     shard_id bigint NOT NULL,
     batch_id bigint NOT NULL,
@@ -995,6 +1007,8 @@ CREATE UNIQUE INDEX result_effective ON nightmill.result USING btree (key) WHERE
 
 CREATE UNIQUE INDEX result_superseded ON nightmill.result USING btree (key, revision) WHERE (NOT effective);
 
+CREATE INDEX reuse_usage_batch ON nightmill.reuse_usage USING btree (batch_id);
+
 CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, transition_id);
 
 CREATE TRIGGER guard_batch BEFORE INSERT OR UPDATE ON nightmill.batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_batch();
@@ -1042,6 +1056,9 @@ ALTER TABLE ONLY nightmill.published
 
 ALTER TABLE ONLY nightmill.published
     ADD CONSTRAINT published_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
+
+ALTER TABLE ONLY nightmill.reuse_usage
+    ADD CONSTRAINT reuse_usage_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
 ALTER TABLE ONLY nightmill.shard
     ADD CONSTRAINT shard_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
@@ -1219,6 +1236,9 @@ GRANT SELECT(prompt_tokens) ON TABLE nightmill.result TO nightmill_console;
 GRANT SELECT(completion_tokens) ON TABLE nightmill.result TO nightmill_console;
 
 GRANT USAGE ON SEQUENCE nightmill.result_result_id_seq TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.reuse_usage TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.reuse_usage TO nightmill_console;
 
 GRANT SELECT,INSERT,DELETE ON TABLE nightmill.shard TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.shard TO nightmill_console;

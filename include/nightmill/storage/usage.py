@@ -29,7 +29,9 @@ def failed(conn: Connection, batch_id: int) -> list[tuple[str, Tokens]]:
 
 def reused(conn: Connection, batch_id: int) -> Tokens:
     """What the answers that a batch reuses had used when they were made."""
-    return _tokens(conn, "usage_reused", batch_id)
+    with conn.cursor(row_factory=class_row(Tokens)) as cursor:
+        recorded = cursor.execute(sql.text("usage_reused_recorded"), {"batch_id": batch_id}).fetchone()
+    return recorded or _tokens(conn, "usage_reused", batch_id)
 
 
 def _tokens(conn: Connection, query: str, batch_id: int) -> Tokens:

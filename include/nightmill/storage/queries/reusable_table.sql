@@ -2,5 +2,8 @@ create temporary table if not exists reusable (
     ordinal int8 not null,
     domain text not null,
     result_id int8 not null,
-    outdated bool not null
+    outdated bool not null,
+    prompt_tokens int4 not null,
+    completion_tokens int4 not null,
+    estimated bool not null -- the provider did not say: the prompt is the manifest's, the completion 0
 )

@@ -1,0 +1,10 @@
+-- Nothing where the sums do not tell of all reused items.
+select answers as requests, prompt_tokens as prompt, completion_tokens as completion, 0::bigint as cached, estimated
+from (
+    select coalesce(sum(answers), 0)::bigint as answers, coalesce(sum(prompt_tokens), 0)::bigint as prompt_tokens,
+        coalesce(sum(completion_tokens), 0)::bigint as completion_tokens,
+        coalesce(sum(estimated), 0)::bigint as estimated
+    from nightmill.reuse_usage
+    where batch_id = %(batch_id)s
+) as recorded
+where answers = (select count(*) from nightmill.outcome where batch_id = %(batch_id)s and kind = 'reused')
