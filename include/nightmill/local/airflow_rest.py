@@ -55,21 +55,21 @@ class AirflowClient:
         """The DAG as Airflow knows it; AirflowRefused 404 until the dag-processor has parsed it."""
         return self._send("GET", f"/api/v2/dags/{dag_id}")
 
-    def knows_dag(self, dag_id: str) -> bool:
-        """Whether the dag-processor has parsed it."""
+    def find_dag(self, dag_id: str) -> Json | None:
+        """The same, None until then."""
         try:
-            return bool(self.dag(dag_id))
+            return self.dag(dag_id)
         except AirflowRefused as refusal:
             if refusal.status != 404:
                 raise
-        return False
+        return None
 
     def wait_for_dag(self, dag_id: str, timeout_s: float = 90.0) -> Json:
         """Wait until the DAG is parsed. Raises ConfigError naming the import errors when it does not appear."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            if self.knows_dag(dag_id):
-                return self.dag(dag_id)
+            if found := self.find_dag(dag_id):
+                return found
             time.sleep(1)
         errors = [f"{error['filename']}: {error['stack_trace']}" for error in self.import_errors()]
         raise ConfigError(

@@ -110,7 +110,7 @@ def _attached(stack: Stack) -> Running:
     if running is None:
         parts = stack.status()
         gone = [name for name, state, _ in parts if state in ("down", "dead")]
-        which = f": {' and '.join(gone)} does not run" if len(gone) < len(parts) else ""
+        which = f": {' and '.join(gone)} {'does' if len(gone) == 1 else 'do'} not run" if len(gone) < len(parts) else ""
         raise ConfigError(f"The stack is not up{which}.", "run `make up`.")
     return running
 

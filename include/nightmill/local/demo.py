@@ -40,7 +40,7 @@ def run_job(running: Running, job: str) -> int:
     job that no folder defines, for a broken folder, and for one that the stack does not know of."""
     dag_id, view = PREFIX + job, view_of(running.settings.dags_folder, job)
     with running.client() as client:
-        if running.outdated and not client.knows_dag(dag_id):
+        if running.outdated and client.find_dag(dag_id) is None:
             raise ConfigError(
                 f"The stack was started with other settings (NIGHTMILL_JOBS_PATH, for one) and has no DAG {dag_id}.",
                 "run `make up`: it restarts what is concerned.",

@@ -108,7 +108,6 @@ def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int
     for first in range(0, batch.item_count or 0, CHUNK):
         fence.enter(conn, batch.holder)
         settled += reuse.settle(conn, batch.batch_id, first, first + CHUNK - 1, settling)
-        reuse.record_usage(conn, batch.batch_id, first, first + CHUNK - 1)
         conn.commit()
     return settled
 

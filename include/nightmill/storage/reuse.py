@@ -90,7 +90,8 @@ def settle(
     unattached: Partitions | None = None,
     shown_id: int | None = None,
 ) -> int:
-    """Settle the collected items of a range as reused, staging rows included; returns how many.
+    """Settle the collected items of a range as reused, staging rows included; returns how many. What goes to tables
+    beside their parents needs `record_usage` when they are attached.
 
     Rows that batch `shown_id` has already are copied, at half the cost of making them from their answers anew.
     """
@@ -108,6 +109,8 @@ def settle(
             copied = conn.execute(sql.text("reused_rows_copy").format(**parts), values).rowcount
         if copied < settled:
             conn.execute(sql.text("reused_rows").format(**parts), values)
+    if unattached is None:
+        record_usage(conn, batch_id, first, last)
     return settled
 
 

@@ -29,13 +29,15 @@ def failed(conn: Connection, batch_id: int) -> list[tuple[str, Tokens]]:
 
 def reused(conn: Connection, batch_id: int) -> Tokens:
     """What the answers that a batch reuses had used when they were made."""
-    with conn.cursor(row_factory=class_row(Tokens)) as cursor:
-        recorded = cursor.execute(sql.text("usage_reused_recorded"), {"batch_id": batch_id}).fetchone()
-    return recorded or _tokens(conn, "usage_reused", batch_id)
+    return _found(conn, "usage_reused_recorded", batch_id) or _tokens(conn, "usage_reused", batch_id)
 
 
 def _tokens(conn: Connection, query: str, batch_id: int) -> Tokens:
-    with conn.cursor(row_factory=class_row(Tokens)) as cursor:
-        row = cursor.execute(sql.text(query), {"batch_id": batch_id}).fetchone()
+    row = _found(conn, query, batch_id)
     assert row is not None
     return row
+
+
+def _found(conn: Connection, query: str, batch_id: int) -> Tokens | None:
+    with conn.cursor(row_factory=class_row(Tokens)) as cursor:
+        return cursor.execute(sql.text(query), {"batch_id": batch_id}).fetchone()

@@ -112,7 +112,6 @@ def _answered_meanwhile(context: ShardContext, wanted: Iterable[int]) -> set[int
         return ordinals
     fence.enter(conn, context.holder)
     reuse.settle(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.settling)
-    reuse.record_usage(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal)
     conn.commit()
     return ordinals
 
