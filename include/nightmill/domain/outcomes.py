@@ -22,7 +22,7 @@ class CitedSpan:
     score: float
 
 
-class Accepted(msgspec.Struct, frozen=True):
+class Accepted(msgspec.Struct, frozen=True, gc=False):
     """An answer that holds to the contract. `notes` name lossless repairs of its text."""
 
     answer: dict[str, Any]

@@ -56,23 +56,23 @@ class _Body(msgspec.Struct):
     code: Any = None
 
 
-class _DocumentedMessage(msgspec.Struct):
+class _DocumentedMessage(msgspec.Struct, gc=False):
     content: str
     refusal: None = None
 
 
-class _DocumentedChoice(msgspec.Struct):
+class _DocumentedChoice(msgspec.Struct, gc=False):
     message: _DocumentedMessage
     finish_reason: str
 
 
-class _DocumentedUsage(msgspec.Struct):
+class _DocumentedUsage(msgspec.Struct, gc=False):
     prompt_tokens: int
     completion_tokens: int
     prompt_tokens_details: dict[str, Any] | None = None
 
 
-class _DocumentedBody(msgspec.Struct):
+class _DocumentedBody(msgspec.Struct, gc=False):
     choices: list[_DocumentedChoice]
     model: str
     usage: _DocumentedUsage

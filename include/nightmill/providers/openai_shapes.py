@@ -32,14 +32,14 @@ _STATUSES = {
 Body = TypeVar("Body")
 
 
-class DocumentedResponse(msgspec.Struct, Generic[Body]):
+class DocumentedResponse(msgspec.Struct, Generic[Body], gc=False):
     """The response part of a result line, with the body that its endpoint documents."""
 
     status_code: Literal[200]
     body: Body
 
 
-class DocumentedLine(msgspec.Struct, Generic[Body]):
+class DocumentedLine(msgspec.Struct, Generic[Body], gc=False):
     """A result line as the API documents it: nearly every line. Whatever differs is read with more care."""
 
     custom_id: str

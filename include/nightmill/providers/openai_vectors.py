@@ -10,16 +10,16 @@ from nightmill.providers.openai_shapes import MOST_TOKENS, DocumentedLine
 from nightmill.providers.port import Embedding, Usage
 
 
-class _DocumentedEntry(msgspec.Struct):
+class _DocumentedEntry(msgspec.Struct, gc=False):
     embedding: list[float]
     index: Literal[0]
 
 
-class _DocumentedUsage(msgspec.Struct):
+class _DocumentedUsage(msgspec.Struct, gc=False):
     prompt_tokens: int
 
 
-class _DocumentedBody(msgspec.Struct):
+class _DocumentedBody(msgspec.Struct, gc=False):
     data: tuple[_DocumentedEntry]
     model: str
     usage: _DocumentedUsage

@@ -27,7 +27,7 @@ from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.provider_batches import ProviderBatch
 
 
-class Arrival(msgspec.Struct, frozen=True):
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """What one request came to: an accepted answer, or a failure. Tokens are None where the provider did not say.
 
     `sent_upstream` is False where the provider never executed it. `retryable` says whether another attempt can help

@@ -28,7 +28,7 @@ where source_id ~ '\\S' group by source_id having count(*) > 1 order by source_i
 """
 
 
-class SourceRow(msgspec.Struct, frozen=True):
+class SourceRow(msgspec.Struct, frozen=True, gc=False):
     """One source document. `values` are the query's columns that the contract uses.
 
     A Struct, because one is made per item: a frozen dataclass takes ten times as long to make.

@@ -20,7 +20,7 @@ _MAX_FINDINGS = 20
 _BIGINT = 2**63
 
 
-class Valid(msgspec.Struct, frozen=True):
+class Valid(msgspec.Struct, frozen=True, gc=False):
     """An answer that holds to its model. `answer` is JSON-ready and reads as valid again when it is written out.
 
     `notes` tells what was done to the text before: `unwrapped_fence`, `decoded_twice`, `sanitised` (NUL and half

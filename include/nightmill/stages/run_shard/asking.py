@@ -15,7 +15,7 @@ from nightmill.stages.run_shard.rejected import RejectedAnswers
 from nightmill.storage.settlement import FailedItem
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One request line and its prompt tokens."""
 
     line: bytes
