@@ -1,7 +1,7 @@
 """The payload store: what a request is rendered from, frozen as immutable objects.
 
 A segment is a zstd-compressed object of JSON lines, one line per item in item order, named by ids only. Objects live
-under any fsspec path (file://, s3://, ...). Checksums are of the uncompressed bytes.
+under any fsspec path (file://, s3://, ...). Checksums are of the objects as they are stored.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import secrets
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -39,7 +39,7 @@ class Segment:
     last_ordinal: int
     object_path: str
     object_bytes: int
-    raw_sha256: bytes
+    object_sha256: bytes
 
 
 class PayloadStore:
@@ -151,12 +151,11 @@ class SegmentWriter:
             return
         with self._buffer.getbuffer()[: self._size] as raw:
             packed = zstandard.compress(raw, _LEVEL)
-            checksum = hashlib.sha256(raw).digest()
         number = len(self.segments)
         path = f"{self._prefix}/{number:06d}.jsonl.zst"
         self._store.write(path, packed)
         first, last = self._first_ordinal, self._next_ordinal - 1
-        self.segments.append(Segment(number, first, last, path, len(packed), checksum))
+        self.segments.append(Segment(number, first, last, path, len(packed), hashlib.sha256(packed).digest()))
         self._first_ordinal = self._next_ordinal
         self._buffer.seek(0)
         self._size = 0
@@ -183,8 +182,9 @@ class Documents:
         self._lines: list[bytes] = []
 
     @cached_property
-    def _segments(self) -> list[tuple[int, str, bytes]]:
-        """(first ordinal, object path, checksum) in order; asked for at the first read."""
+    def _segments(self) -> list[tuple[int, str, bytes | None, bytes | None]]:
+        """(first ordinal, object path, checksum of the object or of its lines) in order; asked for at the first
+        read."""
         return self._conn.execute(sql.text("segments_of_batch"), {"batch_id": self._batch_id}).fetchall()
 
     def of(self, ordinal: int) -> dict[str, Any]:
@@ -197,17 +197,17 @@ class Documents:
     def _open(self, ordinal: int) -> None:
         at = bisect_right(self._segments, ordinal, key=itemgetter(0)) - 1
         assert at >= 0, f"the payload of item {ordinal} is missing"
-        self._first, path, checksum = self._segments[at]
+        self._first, path, of_object, of_lines = self._segments[at]
         self._lines = []  # gone before the next ones are read
-        self._lines = _unpacked(self._store, path, checksum).split(b"\n")[:-1]
+        self._lines = _unpacked(self._store, path, of_object, of_lines).split(b"\n")[:-1]
 
 
-def _unpacked(store: PayloadStore, object_path: str, checksum: bytes) -> bytes:
-    """The uncompressed bytes of a segment, verified: a damaged object may not even unpack."""
-    try:
-        raw = zstandard.decompress(store.read(object_path))
-    except zstandard.ZstdError:
-        raw = None
-    if raw is None or hashlib.sha256(raw).digest() != checksum:
-        raise Terminal(f"The payload object {object_path} does not match its checksum.", "Restore it from a backup.")
-    return raw
+def _unpacked(store: PayloadStore, object_path: str, of_object: bytes | None, of_lines: bytes | None) -> bytes:
+    """The uncompressed bytes of a segment, verified by the one checksum that there is."""
+    packed = store.read(object_path)
+    with suppress(zstandard.ZstdError):  # checked by its lines, a damaged object may not even unpack
+        if of_object is None or hashlib.sha256(packed).digest() == of_object:
+            raw = zstandard.decompress(packed)
+            if of_lines is None or hashlib.sha256(raw).digest() == of_lines:
+                return raw
+    raise Terminal(f"The payload object {object_path} does not match its checksum.", "Restore it from a backup.")
