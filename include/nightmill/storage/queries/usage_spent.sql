@@ -1,4 +1,8 @@
-with attempted as (
+with told as materialized (
+    select provider_batch_id, unattributed_prompt_tokens, unattributed_completion_tokens, unattributed_cached_tokens
+    from nightmill.provider_batch_usage
+    where batch_id = %(batch_id)s and is_reported
+), attempted as (
     select count(*) as requests, coalesce(sum(prompt_tokens), 0) as prompt,
         coalesce(sum(completion_tokens), 0) as completion, coalesce(sum(cached_tokens), 0) as cached
     from nightmill.attempt
@@ -7,16 +11,14 @@ with attempted as (
     select coalesce(sum(item.tokens), 0) as prompt, count(*) as requests
     from nightmill.attempt
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = attempt.ordinal
-    left join nightmill.provider_batch_usage as told on told.batch_id = %(batch_id)s
-        and told.provider_batch_id = attempt.provider_batch_id and told.is_reported
+    left join told on told.provider_batch_id = attempt.provider_batch_id
     where attempt.batch_id = %(batch_id)s and attempt.prompt_tokens is null and attempt.sent_upstream
         and told.provider_batch_id is null
 ), unattributed as (
     select coalesce(sum(unattributed_prompt_tokens), 0) as prompt,
         coalesce(sum(unattributed_completion_tokens), 0) as completion,
         coalesce(sum(unattributed_cached_tokens), 0) as cached
-    from nightmill.provider_batch_usage
-    where batch_id = %(batch_id)s and is_reported
+    from told
 )
 select attempted.requests, (attempted.prompt + guessed.prompt + unattributed.prompt)::bigint as prompt,
     (attempted.completion + unattributed.completion)::bigint as completion,
