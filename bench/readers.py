@@ -57,6 +57,7 @@ def _attach_others(site: Site) -> None:
                 ).format(sql.Identifier(f"rows_bench_{other}"), other, shown, OTHER_ROWS)
             )
             conn.execute("select nightmill.attach_partition('rows_bench', %s)", (other,))
+            conn.execute("select nightmill.index_partition('rows_bench', %s)", (other,))
         conn.execute("drop table if exists plain")
         conn.execute("create table plain as select * from results.bench")
         conn.execute("create index on plain (source_id)")

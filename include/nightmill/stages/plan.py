@@ -71,8 +71,8 @@ def run(env: Environment, batch_id: int) -> Batch:
 def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> int:
     """Settle all items that have an accepted result. Answers that passed other rules are checked again first.
 
-    The first plan fills the batch's tables beside their parents and attaches them with indexes built at once: half
-    the cost of writing through the parents, and no cancel waits for it.
+    The first plan fills the batch's tables beside their parents and attaches them with the outcomes' index built at
+    once: half the cost of writing through the parents, and no cancel waits for it.
     """
     first_plan = not partitions.attached(conn, "outcome", batch.batch_id)
     parents = ("outcome", f"rows_{pinned.job.publish.view}")
@@ -113,9 +113,9 @@ def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int
 
 
 def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
-    """Index and attach what was filled beside the parents."""
-    for one in made:
-        partitions.index(conn, one)
+    """Attach what was filled beside the parents. Rows are indexed when all of them are there."""
+    outcomes, _ = made
+    partitions.index(conn, outcomes)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     for one in made:

@@ -11,7 +11,7 @@ from nightmill.domain.errors import Terminal
 from nightmill.domain.keys import content_hash
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, gates, shards
+from nightmill.storage import batches, gates, partitions, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -30,6 +30,8 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
         conn.commit()
         if counts.get("unsettled"):
             _refuse_unsettled(conn, batch, counts["unsettled"])
+        partitions.index_rows(conn, batch.view_name, batch_id)
+        conn.commit()
         batch = _to_validating(conn, batch, counts)
         return _judge(conn, batch, live, counts)
 

@@ -227,10 +227,10 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
         _measure(env, conn, pinned, parent_id)
     parents = ("item", "attempt", "outcome", f"rows_{pinned.job.publish.view}")
     made = [partitions.make(conn, parent, batch.batch_id) for parent in parents]
-    item, _, outcome, rows = (one.table for one in made)
-    replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(item, outcome, rows))
-    items.refuse_changed_contents(conn, item)
-    for one in made:
+    item, attempt, outcome, rows = made
+    replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(item.table, outcome.table, rows.table))
+    items.refuse_changed_contents(conn, item.table)
+    for one in (item, attempt, outcome):
         partitions.index(conn, one)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
@@ -239,7 +239,7 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
         partitions.refuse_replaced(conn, one)
         if one.parent != "item":
             partitions.attach(conn, one.parent, batch.batch_id)
-    replay.record_manifest(conn, batch.batch_id, parent_id, item)
+    replay.record_manifest(conn, batch.batch_id, parent_id, item.table)
     partitions.attach(conn, "item", batch.batch_id)
     child = batches.move(conn, batch, BatchState.PLANNING, f"took over batch {parent_id}")
     conn.commit()

@@ -73,13 +73,20 @@ def attached(conn: Connection, parent: str, batch_id: int) -> bool:
 
 
 def index(conn: Connection, made: Unattached) -> None:
-    """Index a filled partition ahead of `attach`, which then takes milliseconds."""
+    """Index a filled partition ahead of `attach`, which then takes milliseconds. Rows: see `index_rows`."""
     with refusals():
         conn.execute("select nightmill.index_partition(%s, %s)", (made.parent, made.batch_id))
 
 
+def index_rows(conn: Connection, view: str, batch_id: int) -> None:
+    """Index a batch's rows when all of them are there; indexed already is fine. Blocks no reader."""
+    with refusals():
+        conn.execute("select nightmill.index_partition(%s, %s)", (f"rows_{view}", batch_id))
+
+
 def attach(conn: Connection, parent: str, batch_id: int) -> None:
-    """Index and attach it; from here on it is written through its parent only. Attached already is fine."""
+    """Attach it, indexed unless it holds rows; from here on it is written through its parent only. Attached already is
+    fine."""
     with refusals():
         conn.execute("select nightmill.attach_partition(%s, %s)", (parent, batch_id))
 

@@ -18,7 +18,9 @@ begin
     if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
         return;
     end if;
-    perform nightmill.index_partition(parent, batch_id);
+    if parent not like 'rows\_%' then
+        perform nightmill.index_partition(parent, batch_id);
+    end if;
     execute format('revoke all on nightmill.%I from nightmill_writer', child);
     execute format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent, child,
         batch_id);
@@ -183,19 +185,18 @@ declare
     highest bigint;
     state_now text;
     planned bigint;
-    collects_only boolean := false;
+    accepts boolean;
 begin
-    if tg_table_name = 'attempt' then
-        select bool_and(one.state is not distinct from 'ENDED') into collects_only
-        from (select distinct provider_batch_id from written) as carried
-        left join nightmill.provider_batch as one using (provider_batch_id);
-    end if;
     for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
         perform nightmill.fence_shared(touched);
         select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
-        if state_now is null or state_now not in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED')
-            and not (state_now = 'CANCELLED' and tg_table_name = 'attempt' and collects_only)
-        then
+        accepts := coalesce(state_now in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED'), false);
+        if state_now = 'CANCELLED' and tg_table_name = 'attempt' then
+            select bool_and(carrier.state is not distinct from 'ENDED') into accepts
+            from (select distinct provider_batch_id from written where batch_id = touched) as carried
+            left join nightmill.provider_batch as carrier using (provider_batch_id);
+        end if;
+        if not accepts then
             raise exception 'batch % is %: nothing can be settled in it', touched, coalesce(state_now, 'unknown')
                 using errcode = 'NM004';
         end if;
@@ -257,6 +258,7 @@ CREATE FUNCTION nightmill.index_partition(parent text, batch_id bigint) RETURNS 
 declare
     child text := nightmill.partition_name(parent, batch_id);
 begin
+    execute format('lock table nightmill.%I in share row exclusive mode', child); -- two calls make one index
     if exists (select from pg_index where indrelid = to_regclass(format('nightmill.%I', child))) then
         return;
     end if;
@@ -666,13 +668,17 @@ CREATE TABLE nightmill.payload_segment (
     last_ordinal bigint NOT NULL,
     object_path text NOT NULL,
     object_bytes bigint NOT NULL,
-    raw_sha256 bytea NOT NULL,
-    CONSTRAINT payload_segment_check CHECK ((first_ordinal <= last_ordinal))
+    raw_sha256 bytea,
+    object_sha256 bytea,
+    CONSTRAINT payload_segment_check CHECK ((first_ordinal <= last_ordinal)),
+    CONSTRAINT payload_segment_checksum CHECK ((num_nonnulls(raw_sha256, object_sha256) = 1))
 );
 
 ALTER TABLE nightmill.payload_segment OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.payload_segment IS 'Payload objects in item order: zstd JSON lines, one line per ordinal';
+
+COMMENT ON COLUMN nightmill.payload_segment.raw_sha256 IS 'Of the unpacked lines; of objects older than object_sha256';
 
 ALTER TABLE nightmill.provider_batch ALTER COLUMN provider_batch_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.provider_batch_provider_batch_id_seq
