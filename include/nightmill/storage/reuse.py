@@ -16,8 +16,6 @@ from nightmill.storage.settlement import Settling
 
 # A batch joins its own items with the results of all batches: hashing them must not spill (default: 4 MB).
 _ROOM_TO_JOIN = "set local work_mem = '64MB'"
-# A shard looks its own keys up: reading all results that there are takes longer with each night.
-_BY_INDEX = "set local random_page_cost = 1.1"
 
 
 def prepare(conn: Connection) -> None:
@@ -37,7 +35,7 @@ def find_among(conn: Connection, batch_id: int, ordinals: Iterable[int], validat
     """Collect those of some unsettled items that have an effective result; returns how many."""
     listed = "{" + ",".join(map(str, ordinals)) + "}"
     values = {"batch_id": batch_id, "ordinals": listed, "validators_hash": validators_hash}
-    conn.execute(_BY_INDEX)
+    conn.execute(sql.BY_INDEX)  # there are more results with each night
     return _collect(conn, sql.text("reusable_find_among"), values)
 
 

@@ -158,7 +158,7 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
         copy.set_types(_ARRIVED_TYPES)
         for arrival in arrivals:
             copy.write_row(_row(arrival))
-    conn.execute("analyze pg_temp.arrived (ordinal, class)")  # else the planner takes it for empty and loops
+    conn.execute(sql.BY_INDEX)  # arrivals can lie far apart in the manifest
     failed = sum(arrival.failure is not None for arrival in arrivals)
     values = {
         "batch_id": batch.batch_id,
@@ -265,7 +265,7 @@ def attempted(conn: Connection, batch: ProviderBatch) -> set[int]:
     return {row[0] for row in rows}
 
 
-class FailedItem(msgspec.Struct, frozen=True):
+class FailedItem(msgspec.Struct, frozen=True, gc=False):
     """An unsettled item whose attempts failed so far. `kind`, `code`, `provider_batch_id` and `last_at` are those of
     its last attempt; `failures` leaves out what failed for want of capacity; `truncations` are answers cut off."""
 

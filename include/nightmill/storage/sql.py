@@ -9,6 +9,9 @@ from psycopg import sql
 
 from nightmill.domain.columns import Column
 
+# For a few look-ups among many rows: by Postgres' default costs, which are those of a rotating disk, it reads them all.
+BY_INDEX = "set local random_page_cost = 1.1"
+
 
 @cache
 def text(name: str) -> sql.SQL:

@@ -5,7 +5,7 @@ with linked as materialized (
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
         and item.ordinal between %(first)s and %(last)s
     join nightmill.result on result.key = item.key and result.effective
-    where arrived.class is null
+    where arrived.accepted
 ), settled as (
     insert into nightmill.outcome (batch_id, ordinal, kind, result_id)
     select %(batch_id)s, ordinal, 'accepted', result_id

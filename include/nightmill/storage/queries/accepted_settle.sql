@@ -10,12 +10,12 @@ with stored as (
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
         and item.ordinal between %(first)s and %(last)s
-    where arrived.class is null
+    where arrived.accepted
 ), settled as (
     insert into nightmill.outcome (batch_id, ordinal, kind, result_id)
     select %(batch_id)s, ordinal, 'accepted', result_id
     from pg_temp.arrived
-    where class is null
+    where accepted
 )
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
     prompt_version, answered_at{names})
@@ -25,4 +25,4 @@ from pg_temp.arrived
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
     and item.ordinal between %(first)s and %(last)s,
     jsonb_to_record(arrived.answer) as typed ({record})
-where arrived.class is null
+where arrived.accepted

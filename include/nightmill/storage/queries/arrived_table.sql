@@ -2,6 +2,7 @@ create temporary table if not exists arrived (
     ordinal int8 not null,
     result_id int8 not null default nextval('nightmill.result_result_id_seq'), -- for what is stored as a new result
     class text,
+    accepted bool not null generated always as (class is null) stored, -- half of all, the planner thinks: few would loop
     code text,
     message text,
     retryable bool not null,

@@ -11,6 +11,6 @@ select item.key,
 from pg_temp.arrived
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
     and item.ordinal between %(first)s and %(last)s
-where arrived.class is null
+where arrived.accepted
 order by item.key
 on conflict (key) where (effective) do nothing
