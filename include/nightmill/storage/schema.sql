@@ -272,7 +272,11 @@ begin
         execute format('create unique index on nightmill.%I (source_id)', child);
         execute format('create index on nightmill.%I (key)', child);
     end if;
-    execute format('analyze nightmill.%I', child);
+    execute format('analyze nightmill.%I (batch_id, %s)', child, case parent
+        when 'item' then 'ordinal, key, source_id, skip_reason'
+        when 'attempt' then 'ordinal, provider_batch_id'
+        when 'outcome' then 'ordinal, kind, result_id'
+        else 'source_id, result_id' end);
 end $$;
 
 ALTER FUNCTION nightmill.index_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
