@@ -26,6 +26,18 @@ def test_unsettled_items_fail_reconcile_with_their_shards_named(pipeline: Pipeli
     assert batch_of(pipeline, batch.batch_id).state is BatchState.RUNNING
 
 
+def test_rows_are_indexed_by_source_id_when_all_of_them_are_there(pipeline: Pipeline) -> None:
+    batch = pipeline.freeze()
+    indexes = f"select indexdef from pg_indexes where tablename = 'rows_notes_{batch.batch_id}'"
+    pipeline.drive(pipeline.plan(batch))
+    assert pipeline.sql(indexes) == []
+    for _ in range(2):  # clearing makes no second one
+        reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+        [(definition,)] = pipeline.sql(indexes)
+        assert definition.startswith("CREATE UNIQUE INDEX")
+        assert definition.endswith("(source_id)")
+
+
 def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pipeline: Pipeline) -> None:
     first = run_unchecked(pipeline)
     pipeline.edit("prompt.md", "Summarise", "Describe")

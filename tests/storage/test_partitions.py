@@ -37,6 +37,25 @@ def test_making_a_batchs_partitions_neither_waits_for_readers_nor_blocks_them(le
     assert took < 2
 
 
+def test_two_calls_index_a_batchs_rows_once_beside_readers(ledger: Ledger) -> None:
+    ledger.publish(ledger.validating(30))
+    batch = ledger.frozen(30, settle=True)
+    with ledger.reader() as reader, ledger.admin() as analyst, ledger.writer() as first, ledger.writer() as second:
+        seen = reader.execute(LOOK).fetchone()
+        analyst.execute("select count(*) from nightmill.rows_notes")
+        partitions.index_rows(first, "notes", batch.batch_id)
+        other = threading.Thread(target=partitions.index_rows, args=(second, "notes", batch.batch_id))
+        other.start()
+        with ledger.reader() as later:  # the indexing transaction is still open
+            later.execute("set lock_timeout = '50ms'")
+            assert later.execute(LOOK).fetchone() == seen
+        first.commit()
+        other.join(10)
+        assert not other.is_alive()
+        second.commit()
+    assert len(ledger.sql(f"select indexname from pg_indexes where tablename = 'rows_notes_{batch.batch_id}'")) == 1
+
+
 def test_retiring_ends_in_its_timeout_beside_an_old_reader_and_is_finished_by_the_next_call(ledger: Ledger) -> None:
     old, new = ledger.validating(30), ledger.validating(40)
     ledger.publish(old)
