@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -178,28 +179,37 @@ class Documents:
         self._conn = conn
         self._store = store
         self._batch_id = batch_id
-        self._first = 0
-        self._lines: list[bytes] = []
+        self._opened = -1  # place of the segment whose lines are at hand, from item `_next` on
+        self._lines = BytesIO()
+        self._next, self._last = 0, -1
 
     @cached_property
-    def _segments(self) -> list[tuple[int, str, bytes | None, bytes | None]]:
-        """(first ordinal, object path, checksum of the object or of its lines) in order; asked for at the first
-        read."""
+    def _segments(self) -> list[tuple[int, int, str, bytes | None, bytes | None]]:
+        """(first ordinal, last ordinal, object path, checksum of the object or of its lines) in order; asked for at the
+        first read."""
         return self._conn.execute(sql.text("segments_of_batch"), {"batch_id": self._batch_id}).fetchall()
 
     def of(self, ordinal: int) -> dict[str, Any]:
         """The payload of one item. Raises Terminal on a bad checksum or where the object is gone."""
-        if not 0 <= ordinal - self._first < len(self._lines):
+        if not self._next <= ordinal <= self._last:
             self._open(ordinal)
-        values: dict[str, Any] = orjson.loads(self._lines[ordinal - self._first])
+        line = next(islice(self._lines, ordinal - self._next, None))
+        self._next = ordinal + 1
+        values: dict[str, Any] = orjson.loads(line)
         return values
 
     def _open(self, ordinal: int) -> None:
+        """Make the lines of its segment be at hand, from the first one on."""
         at = bisect_right(self._segments, ordinal, key=itemgetter(0)) - 1
         assert at >= 0, f"the payload of item {ordinal} is missing"
-        self._first, path, of_object, of_lines = self._segments[at]
-        self._lines = []  # gone before the next ones are read
-        self._lines = _unpacked(self._store, path, of_object, of_lines).split(b"\n")[:-1]
+        first, last, path, of_object, of_lines = self._segments[at]
+        assert ordinal <= last, f"the payload of item {ordinal} is missing"
+        if at != self._opened:
+            self._opened, self._last = -1, -1  # also where it cannot be read
+            self._lines.close()  # gone before the next ones are read
+            self._lines = BytesIO(_unpacked(self._store, path, of_object, of_lines))
+        self._lines.seek(0)
+        self._opened, self._next, self._last = at, first, last
 
 
 def _unpacked(store: PayloadStore, object_path: str, of_object: bytes | None, of_lines: bytes | None) -> bytes:
