@@ -43,8 +43,8 @@ def test_two_calls_index_a_batchs_rows_once_beside_readers(ledger: Ledger) -> No
     with ledger.reader() as reader, ledger.admin() as analyst, ledger.writer() as first, ledger.writer() as second:
         seen = reader.execute(LOOK).fetchone()
         analyst.execute("select count(*) from nightmill.rows_notes")
-        partitions.index_rows(first, "notes", batch.batch_id)
-        other = threading.Thread(target=partitions.index_rows, args=(second, "notes", batch.batch_id))
+        partitions.index(first, "rows_notes", batch.batch_id)
+        other = threading.Thread(target=partitions.index, args=(second, "rows_notes", batch.batch_id))
         other.start()
         with ledger.reader() as later:  # the indexing transaction is still open
             later.execute("set lock_timeout = '50ms'")

@@ -199,7 +199,7 @@ class Ledger:
         batch = self.frozen(items, settle=rows, **options)
         batch, _ = self.plan(batch, items)
         with self.writer() as conn:
-            partitions.index_rows(conn, batch.view_name, batch.batch_id)
+            partitions.index(conn, self._parents[-1], batch.batch_id)
             conn.commit()
             batch = batches.move(conn, batch, BatchState.RUNNING, "started")
             batches.record_counts(conn, batch, {"accepted": items})

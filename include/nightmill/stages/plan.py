@@ -114,8 +114,7 @@ def _settle_in_chunks(conn: Connection, batch: Batch, settling: Settling) -> int
 
 def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
     """Attach what was filled beside the parents. Rows are indexed when all of them are there."""
-    outcomes, _ = made
-    partitions.index(conn, outcomes)
+    partitions.index(conn, "outcome", batch.batch_id)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     for one in made:

@@ -30,7 +30,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
         conn.commit()
         if counts.get("unsettled"):
             _refuse_unsettled(conn, batch, counts["unsettled"])
-        partitions.index_rows(conn, batch.view_name, batch_id)
+        partitions.index(conn, f"rows_{batch.view_name}", batch_id)
         conn.commit()
         batch = _to_validating(conn, batch, counts)
         return _judge(conn, batch, live, counts)

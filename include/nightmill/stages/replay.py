@@ -231,7 +231,7 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
     replay.fill(conn, batch.batch_id, parent_id, pinned, Tables(item.table, outcome.table, rows.table))
     items.refuse_changed_contents(conn, item.table)
     for one in (item, attempt, outcome):
-        partitions.index(conn, one)
+        partitions.index(conn, one.parent, one.batch_id)
     conn.commit()
     fence.enter_exclusive(conn, batch.holder)
     freezing.refuse_frozen(conn, batch)

@@ -51,7 +51,7 @@ def index(conn: Connection, made: Unattached) -> None:
     """Index the filled partition. Raises SourceError when a source id stands twice: names up to three."""
     try:
         with conn.transaction():
-            partitions.index(conn, made)
+            partitions.index(conn, made.parent, made.batch_id)
     except errors.UniqueViolation:  # its text quotes one of them only
         doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
         raise sources.doubled_ids(source_id for (source_id,) in doubled) from None

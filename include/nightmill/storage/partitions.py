@@ -72,16 +72,11 @@ def attached(conn: Connection, parent: str, batch_id: int) -> bool:
     return conn.execute(sql.text("partition_status"), values).fetchone() is not None
 
 
-def index(conn: Connection, made: Unattached) -> None:
-    """Index a filled partition ahead of `attach`, which then takes milliseconds. Rows: see `index_rows`."""
+def index(conn: Connection, parent: str, batch_id: int) -> None:
+    """Index a filled partition: ahead of `attach`, which then takes milliseconds, or a batch's rows when all of them
+    are there. Indexed already is fine. Blocks no reader."""
     with refusals():
-        conn.execute("select nightmill.index_partition(%s, %s)", (made.parent, made.batch_id))
-
-
-def index_rows(conn: Connection, view: str, batch_id: int) -> None:
-    """Index a batch's rows when all of them are there; indexed already is fine. Blocks no reader."""
-    with refusals():
-        conn.execute("select nightmill.index_partition(%s, %s)", (f"rows_{view}", batch_id))
+        conn.execute("select nightmill.index_partition(%s, %s)", (parent, batch_id))
 
 
 def attach(conn: Connection, parent: str, batch_id: int) -> None:

@@ -179,8 +179,7 @@ class Documents:
         self._conn = conn
         self._store = store
         self._batch_id = batch_id
-        self._opened = -1  # place of the segment whose lines are at hand, from item `_next` on
-        self._lines = BytesIO()
+        self._lines = BytesIO()  # of the open segment, from item `_next` on
         self._next, self._last = 0, -1
 
     @cached_property
@@ -199,17 +198,14 @@ class Documents:
         return values
 
     def _open(self, ordinal: int) -> None:
-        """Make the lines of its segment be at hand, from the first one on."""
         at = bisect_right(self._segments, ordinal, key=itemgetter(0)) - 1
         assert at >= 0, f"the payload of item {ordinal} is missing"
         first, last, path, of_object, of_lines = self._segments[at]
         assert ordinal <= last, f"the payload of item {ordinal} is missing"
-        if at != self._opened:
-            self._opened, self._last = -1, -1  # also where it cannot be read
-            self._lines.close()  # gone before the next ones are read
-            self._lines = BytesIO(_unpacked(self._store, path, of_object, of_lines))
-        self._lines.seek(0)
-        self._opened, self._next, self._last = at, first, last
+        self._last = -1  # nothing is open where this one cannot be read
+        self._lines = BytesIO()  # gone before the next ones are read
+        self._lines = BytesIO(_unpacked(self._store, path, of_object, of_lines))
+        self._next, self._last = first, last
 
 
 def _unpacked(store: PayloadStore, object_path: str, of_object: bytes | None, of_lines: bytes | None) -> bytes:

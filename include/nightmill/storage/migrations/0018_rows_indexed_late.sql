@@ -1,7 +1,7 @@
--- A batch's rows are indexed when all of them are there, which costs a fifth of an entry put in with each row, and no
+-- A batch's rows are indexed when all of them are there, which costs less than an entry put in with each row, and no
 -- reader sees them before. Until then their outcomes, which are written with them, refuse what would come twice.
--- Partitions that have their index keep it. Statistics are gathered of the columns that queries join by: of all columns
--- they take as long as the indexes.
+-- Partitions that have their index keep it. Statistics are gathered only of the columns that queries join by: a sample is
+-- sorted for each.
 
 create or replace function nightmill.index_partition(parent text, batch_id bigint) returns void
 language plpgsql security definer set search_path = pg_catalog as $$
