@@ -112,6 +112,21 @@ def test_rows_that_a_run_would_refuse_are_refused_in_the_same_words(
     assert refused.value.remedy in err
 
 
+@pytest.mark.parametrize("options", [[], ["--reprocess"]])
+def test_a_content_that_changed_under_one_version_is_refused_in_the_same_words(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    run_unchecked(deployed)
+    deployed.sql("update documents set body = ' ' where id = 'doc-01'")
+    deployed.sql("update documents set body = 'Another text.' where id in ('doc-03', 'doc-05', 'doc-09')")
+    with pytest.raises(SourceError, match=r"'doc-01'.*'doc-03'.*'doc-05'") as refused:
+        deployed.freeze("changed")
+    code, out, err = run(deployed, capsys, *options)
+    assert (code, out) == (1, "")
+    assert refused.value.cause in err
+    assert refused.value.remedy in err
+
+
 def test_it_writes_and_sends_nothing(deployed: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     forecast(deployed, capsys)
     for table in ("batch", "contract", "item", "transition"):

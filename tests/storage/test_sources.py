@@ -227,3 +227,16 @@ def test_memory_does_not_grow_with_the_rows(dsn: str) -> None:
 def _resident_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.parametrize("form", ["json", "jsonb"])
+def test_numbers_of_json_columns_keep_their_digits(dsn: str, form: str) -> None:
+    held = '{"total": 19.99, "count": -7, "account": 98765432109876543210, "pi": 3.14159265358979323846}'
+    rows = read(dsn, source(f"select id, version, kind, tenant, '{held}'::{form} as body from documents"))
+    exact = {"total": 19.99, "count": -7, "account": "98765432109876543210", "pi": "3.14159265358979323846"}
+    assert [row.values for row in rows] == [{"body": exact}] * 5
+
+
+def test_a_number_beyond_every_float_is_text(dsn: str) -> None:
+    rows = read(dsn, source("select id, version, kind, tenant, '[1e400, 1e9]'::json as body from documents"))
+    assert rows[0].values == {"body": ["1e400", 1e9]}

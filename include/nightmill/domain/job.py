@@ -25,7 +25,8 @@ class Config(BaseModel):
 
 
 class SourceColumns(Config):
-    """Which columns of the query play which part. All other columns are values for prompt.md."""
+    """Which columns of the query play which part. All other columns are values for prompt.md, where JSON columns and
+    arrays are written as JSON and a template can reach into them: `{{ meta.title }}`."""
 
     id: str = Field(description="Names a source document; never blank, and unique within the query's result.")
     text: str = Field(description="The document itself; a blank one is excluded without a call.")

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import orjson
 from jinja2 import Environment, StrictUndefined, TemplateError, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -26,7 +27,7 @@ class Prompt:
 
     def __init__(self, text: str) -> None:
         environment = ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False
+            undefined=StrictUndefined, autoescape=False, keep_trailing_newline=False, finalize=written
         )
         self._text = text
         try:
@@ -77,11 +78,16 @@ def _renderer(environment: Environment, body: str) -> Renderer:
 
     def fill_in(values: Mapping[str, Any]) -> str:
         try:
-            return "".join([text if name is None else str(values[name]) for text, name in pieces])
+            return "".join([text if name is None else written(values[name]) for text, name in pieces])
         except KeyError as missing:
             raise UndefinedError(f"{missing} is undefined") from None
 
     return fill_in
+
+
+def written(value: Any) -> str:
+    """What stands in the prompt for a value: JSON columns and arrays are JSON again."""
+    return orjson.dumps(value, default=str).decode() if isinstance(value, dict | list | tuple) else str(value)
 
 
 def _syntax(environment: Environment, text: str, fault: TemplateError) -> Mistake:

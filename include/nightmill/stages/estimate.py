@@ -5,7 +5,7 @@ It measures rows by the freeze's own code and looks keys up in the ledger, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -18,10 +18,11 @@ from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import Priority, room_for
 from nightmill.domain.shards import shard_count
 from nightmill.environment import Environment
-from nightmill.storage import prices, reuse
+from nightmill.storage import items, prices, reuse
 from nightmill.storage.items import ItemRow
 from nightmill.storage.ledger import Connection
 from nightmill.storage.manifest import Manifest
+from nightmill.storage.reuse import SettledKey
 from nightmill.storage.sources import SourceSnapshot
 from nightmill.validators.definition import check_definition
 
@@ -98,26 +99,30 @@ def _bound(live: JobDefinition, question: Question) -> dict[str, Any]:
     return known | chosen(live.job.source.filters, question.filters)
 
 
-def _add_up(conn: Connection, live: JobDefinition, rows: Iterable[ItemRow], *, reprocess: bool) -> _Sums:
+def _add_up(conn: Connection, live: JobDefinition, rows: Iterator[ItemRow], *, reprocess: bool) -> _Sums:
     sums = _Sums()
-    sendable = _sendable(rows, sums)
-    while chunk := list(islice(sendable, CHUNK)):
-        found = [] if reprocess else reuse.settled_keys(conn, [key for key, _ in chunk], live.validators_hash)
-        settled = {one.key for one in found}
-        open_tokens = [tokens for key, tokens in chunk if key not in settled]
-        sums.to_send += len(open_tokens)
-        sums.prompt_tokens += sum(open_tokens)
-        sums.reused += sum(one.reused for one in found)
-        sums.checked_again += sum(one.outdated for one in found)
-        sums.gave_up += sum(not one.reused for one in found)
+    while chunk := list(islice(rows, CHUNK)):
+        settled = {one.key: one for one in reuse.settled_keys(conn, [row[1] for row in chunk], live.validators_hash)}
+        _refuse_changed_contents(chunk, settled)
+        sums.planned += len(chunk)
+        for _, key, _, _, _, _, _, tokens, skip_reason in chunk:
+            if skip_reason is not None:
+                sums.never_sent += 1
+            elif reprocess or key not in settled:
+                sums.to_send += 1
+                sums.prompt_tokens += tokens
+            else:
+                sums.reused += settled[key].reused
+                sums.checked_again += settled[key].outdated
+                sums.gave_up += not settled[key].reused
     return sums
 
 
-def _sendable(rows: Iterable[ItemRow], sums: _Sums) -> Iterator[tuple[bytes, int]]:
-    """Key and tokens of each row that may be sent; the others are counted on the way."""
-    for _, key, _, _, _, _, _, tokens, skip_reason in rows:
-        sums.planned += 1
-        if skip_reason is None:
-            yield key, tokens
-        else:
-            sums.never_sent += 1
+def _refuse_changed_contents(chunk: Sequence[ItemRow], settled: Mapping[bytes, SettledKey]) -> None:
+    changed = [
+        (source_id, version)
+        for _, key, source_id, version, content, *_ in chunk
+        if key in settled and settled[key].content_hash not in (None, content)
+    ]
+    if changed:
+        raise items.changed_contents(sorted(changed)[:3])

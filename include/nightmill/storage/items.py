@@ -62,11 +62,16 @@ def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> Non
     the unattached partition, so nothing was published or planned yet."""
     changed = conn.execute(sql.text("item_changed_contents").format(items=table)).fetchall()
     if changed:
-        names = ", ".join(f"{source_id!r} (version {version})" for source_id, version in changed)
-        raise SourceError(
-            f"The source changed the content of {names} without changing the version.",
-            "Let source.columns.version change with the content, or leave it out to use the content hash.",
-        )
+        raise changed_contents(changed)
+
+
+def changed_contents(items: Iterable[tuple[str, str]]) -> SourceError:
+    """What is said about items (source id, version) whose version has another content than an earlier result."""
+    names = ", ".join(f"{source_id!r} (version {version})" for source_id, version in items)
+    return SourceError(
+        f"The source changed the content of {names} without changing the version.",
+        "Let source.columns.version change with the content, or leave it out to use the content hash.",
+    )
 
 
 def unsettled(conn: Connection, batch_id: int) -> Iterator[tuple[int, int]]:

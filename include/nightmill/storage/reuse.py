@@ -134,10 +134,12 @@ def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> in
 @dataclass(frozen=True, slots=True)
 class SettledKey:
     """A key that needs no call: it has an accepted result, gave up for good, or waits in review. `outdated` results
-    passed other rules than today's and are checked again before they are reused."""
+    passed other rules than today's and are checked again before they are reused; `content_hash` is of the document that
+    a result answers."""
 
     key: bytes
     reused: bool
+    content_hash: bytes | None
     outdated: bool
 
 

@@ -14,6 +14,7 @@ from nightmill.domain.embeddings import VECTOR, dimensions_of
 from nightmill.domain.failures import classify_unfinished_answer, rejected
 from nightmill.domain.job import CitationRule
 from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
+from nightmill.domain.prompt import written
 from nightmill.validators.citations import find_citation
 from nightmill.validators.schema import AnswerReader, Invalid
 
@@ -70,7 +71,7 @@ class Checker:
 def _locate(rule: CitationRule, quote: Any, payload: Mapping[str, Any]) -> CitedSpan | None:
     if not isinstance(quote, str):
         return None
-    found = find_citation(quote, str(payload.get(rule.source) or ""), rule.min_score)
+    found = find_citation(quote, written(payload.get(rule.source) or ""), rule.min_score)
     if found is None:
         return None
     return CitedSpan(rule.quote, rule.source, found.start, found.end, found.method, found.score)

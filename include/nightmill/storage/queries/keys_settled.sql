@@ -1,7 +1,7 @@
 with wanted as (
     select key from unnest(%(keys)s::bytea[]) as one (key)
 )
-select wanted.key, result.result_id is not null as reused,
+select wanted.key, result.result_id is not null as reused, result.content_hash,
     coalesce(result.validators_hash <> %(validators_hash)s, false) as outdated
 from wanted
 left join nightmill.result on result.key = wanted.key and result.effective
