@@ -9,9 +9,9 @@ from typing import Any
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # what a payload line holds as a number
 
 
-def loads(data: bytes | bytearray | memoryview) -> Any:
+def loads(data: str | bytes) -> Any:
     """The value of a JSON or JSONB column. Numbers that a payload line would round, or cannot hold, are their text."""
-    return _DECODER.decode(bytes(data).decode())
+    return _DECODER.decode(data.decode() if isinstance(data, bytes) else data)
 
 
 def _whole(digits: str) -> int | str:
