@@ -81,6 +81,19 @@ def test_half_a_surrogate_pair_in_a_text_is_refused_with_column_and_id(pipeline:
     assert reason(pipeline) == ("CREATED", said)
 
 
+@pytest.mark.parametrize(
+    ("levels", "named"), [(300, "The column 'body' of source id 'odd' is"), (3000, "A JSON column of the source is")]
+)
+def test_json_that_is_nested_too_deeply_is_refused_with_a_way_round(
+    pipeline: Pipeline, levels: int, named: str
+) -> None:
+    odd(pipeline, body="[" * levels + '"private"' + "]" * levels)
+    said = refused(pipeline)
+    assert f"{named} nested too deeply" in said
+    assert "<column> #>> '{outer,inner}' as <name>" in said
+    assert "private" not in said
+
+
 @pytest.mark.parametrize("text", [r'"a\u0000b"', r'"a\ud800b"'])
 def test_an_id_that_postgres_cannot_store_is_refused(pipeline: Pipeline, text: str) -> None:
     odd(pipeline, id=text)

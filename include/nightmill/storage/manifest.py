@@ -12,6 +12,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import SourceError
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.tokens import TokenCounter
+from nightmill.storage.exact_values import nested_too_deep
 from nightmill.storage.items import ItemRow
 from nightmill.storage.sources import SourceRow
 
@@ -75,7 +76,7 @@ def _as_text(value: Any) -> str:
 
 
 def _unwritable(row: SourceRow) -> SourceError:
-    """Names the column that no UTF-8 text can be made of; never its value."""
+    """Names the column that no line of UTF-8 text can be made of; never its value."""
     for name, value in row.values.items():
         if isinstance(value, bytes):
             return SourceError(
@@ -84,7 +85,9 @@ def _unwritable(row: SourceRow) -> SourceError:
             )
         try:
             orjson.dumps(value, default=_as_text)
-        except TypeError:
+        except TypeError as fault:
+            if "recursion" in str(fault).casefold():
+                return nested_too_deep(f"The column {name!r} of source id {row.source_id!r}")
             break
     return SourceError(
         f"The column {name!r} of source id {row.source_id!r} cannot be written as UTF-8: it holds half a surrogate "

@@ -11,13 +11,12 @@ import msgspec
 import psycopg
 from psycopg import errors
 from psycopg import sql as composed
-from psycopg.types.json import set_json_loads
 
 from nightmill.domain.errors import SourceError, Transient
 from nightmill.domain.filters import with_types
 from nightmill.domain.job import Source, SourceColumns
 from nightmill.domain.nearest import aside
-from nightmill.storage import json_columns
+from nightmill.storage import exact_values
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
@@ -62,7 +61,7 @@ class SourceSnapshot:
             ) from fault
         self._conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._conn.read_only = True
-        set_json_loads(json_columns.loads, self._conn)
+        exact_values.register(self._conn)
         self._conn.execute("select set_config('statement_timeout', %s, true)", (f"{source.statement_timeout_s}s",))
         row = self._conn.execute("select pg_current_snapshot()::text").fetchone()
         assert row is not None
