@@ -249,3 +249,19 @@ def test_numbers_of_json_columns_keep_their_digits(dsn: str, form: str) -> None:
 def test_a_number_that_json_cannot_hold_is_text(dsn: str, written: str, value: object) -> None:
     rows = read(dsn, source(f"select id, version, kind, tenant, {written} as body from documents"))
     assert rows[0].values == {"body": value}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("timestamptz '2026-01-02 03:04:05.5+01'", "2026-01-02 02:04:05.5+00"),
+        ("timestamp 'infinity'", "infinity"),
+        ("date '0044-03-15 BC'", "0044-03-15 BC"),
+        ("time '24:00'", "24:00:00"),
+        ("interval '1 month 2 days'", "1 mon 2 days"),
+        ("array[date '2026-01-02', null]", ["2026-01-02", None]),
+    ],
+)
+def test_dates_and_times_are_text_as_postgres_writes_them(dsn: str, written: str, value: object) -> None:
+    rows = read(dsn, source(f"select id, version, kind, tenant, {written} as body from documents"))
+    assert rows[0].values == {"body": value}

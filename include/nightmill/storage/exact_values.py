@@ -1,4 +1,5 @@
-"""Reading a source's numbers so that they reach the prompt as they are: what JSON would round or leave out is text."""
+"""Reading a source's values so that they reach the prompt as they are: what Python or JSON would round, leave out or
+refuse is text, as Postgres writes it."""
 
 from __future__ import annotations
 
@@ -11,17 +12,21 @@ from psycopg import Connection
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 from psycopg.types.json import set_json_loads
+from psycopg.types.string import TextLoader
 
 from nightmill.domain.errors import SourceError
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # whole numbers of a payload line
+_TIMES = ("date", "time", "timetz", "timestamp", "timestamptz", "interval")  # infinity, BC, months
 
 
 def register(conn: Connection[Any]) -> None:
-    """Read this connection's JSON and float columns so."""
+    """Read this connection's columns so."""
     set_json_loads(_loads, conn)
     for name in ("float4", "float8"):
         conn.adapters.register_loader(name, _FloatLoader)
+    for name in _TIMES:
+        conn.adapters.register_loader(name, TextLoader)
 
 
 class _FloatLoader(Loader):
