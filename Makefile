@@ -67,8 +67,8 @@ demo: $(READY) ## Run the demo job on a real local Airflow and show its result
 	@"$(BIN)/python" -m nightmill.local demo
 
 .PHONY: run
-run: $(READY) ## Run one job on the local stack and show its result (JOB=license_audit)
-	@"$(BIN)/python" -m nightmill.local run $(JOB)
+run: $(READY) ## Run one job on the local stack and show its result (JOB=license_audit ARGS="--limit 10")
+	@"$(BIN)/python" -m nightmill.local run $(JOB) $(ARGS)
 
 .PHONY: up
 up: $(READY) ## Start Postgres, the local provider and Airflow, or repair what is not running

@@ -2,6 +2,9 @@
 
 import sys
 
-from nightmill.cli.commands import main
+try:
+    from nightmill.cli.commands import main
+except KeyboardInterrupt:  # imports take a second
+    sys.exit(130)
 
 sys.exit(main(sys.argv[1:]))

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
+from psycopg.pq import Conninfo
+
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
 from nightmill.providers.connection import ProviderConnection
@@ -23,6 +25,7 @@ OWNER = "nightmill_owner"
 CONSOLE = "nightmill_console"
 OBJECT_STORE = "NIGHTMILL_OBJECT_STORE"
 OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
+_PARAMETERS = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"host", "port", "user", "password"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +41,8 @@ class AirflowConnection:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def database_url(self) -> str:
-        """The DSN of a Postgres connection; plain extra keys become parameters (sslmode, ...)."""
-        plain = {key: value for key, value in self.extra.items() if isinstance(value, str | int)}
+        """The DSN of a Postgres connection; extra keys that libpq knows become parameters (sslmode, ...)."""
+        plain = {key: value for key, value in self.extra.items() if key in _PARAMETERS and isinstance(value, str | int)}
         query = f"?{urlencode(plain)}" if plain else ""
         credentials = f"{quote(self.login, safe='')}:{quote(self.password, safe='')}"
         return f"postgresql://{credentials}@{self.host}:{self.port or 5432}/{quote(self.schema, safe='')}{query}"
@@ -95,8 +98,16 @@ def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environmen
 def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
     """NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder below NIGHTMILL_HOME),
     NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
-    conn_id = variables.get(OBJECT_STORE_CONN_ID)
-    return PayloadStore(payload_root(variables), lookup(conn_id).file_system_options() if conn_id else None)
+    conn_id, root = variables.get(OBJECT_STORE_CONN_ID), payload_root(variables)
+    options = lookup(conn_id).file_system_options() if conn_id else None
+    try:
+        return PayloadStore(root, options)
+    except (ValueError, ImportError) as fault:
+        raise ConfigError(
+            f"{OBJECT_STORE} names a kind of store that cannot be used here ({type(fault).__name__}): "
+            f"{root.partition(':')[0]}.",
+            "Use file:// or s3://, or install the fsspec driver of that kind.",
+        ) from None
 
 
 def payload_root(variables: Mapping[str, str]) -> str:
@@ -118,22 +129,28 @@ def from_variables(conn_id: str, variables: Mapping[str, str] = os.environ) -> A
         raise ConfigError(f"The connection {conn_id!r} is not defined.", f"Set {name} to the connection's URI or JSON.")
     if value.lstrip().startswith("{"):
         return _from_json(conn_id, name, value)
-    url = urlsplit(value)
-    return AirflowConnection(
-        conn_id=conn_id,
-        host=unquote(url.hostname or ""),
-        port=url.port,
-        schema=unquote(url.path.lstrip("/")),
-        login=unquote(url.username or ""),
-        password=unquote(url.password or ""),
-        extra=dict(parse_qsl(url.query)),
-    )
+    try:
+        url = urlsplit(value)
+        query = dict(parse_qsl(url.query))
+        return AirflowConnection(
+            conn_id=conn_id,
+            host=unquote(url.hostname or ""),
+            port=url.port,
+            schema=unquote(url.path.lstrip("/")),
+            login=unquote(url.username or ""),
+            password=unquote(url.password or ""),
+            extra=_mapping(query.pop("__extra__", "{}")) | query,
+        )
+    except ValueError:  # it can quote a part of the password
+        raise ConfigError(
+            f"{name} is not a connection's URI.",
+            "Write it as type://login:password@host:port/database, with / : @ and % in the password percent-encoded.",
+        ) from None
 
 
 def _from_json(conn_id: str, name: str, value: str) -> AirflowConnection:
     try:
-        fields = json.loads(value)
-        extra = fields.get("extra") or {}
+        fields = _mapping(value)
         return AirflowConnection(
             conn_id=conn_id,
             host=fields.get("host") or "",
@@ -141,9 +158,17 @@ def _from_json(conn_id: str, name: str, value: str) -> AirflowConnection:
             schema=fields.get("schema") or "",
             login=fields.get("login") or "",
             password=fields.get("password") or "",
-            extra=json.loads(extra) if isinstance(extra, str) else extra,
+            extra=_mapping(fields.get("extra") or {}),
         )
-    except (ValueError, AttributeError) as fault:
-        raise ConfigError(f"{name} is not a connection in JSON.", "Write it as Airflow's documentation shows.") from (
-            fault
-        )
+    except (ValueError, TypeError):
+        raise ConfigError(
+            f"{name} is not a connection in JSON.", "Write it as Airflow's documentation shows."
+        ) from None
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    """A JSON object, or the text of one. Raises ValueError for all else."""
+    found = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(found, dict):
+        raise ValueError("no object")
+    return found

@@ -43,13 +43,20 @@ def found(capsys: pytest.CaptureFixture[str], *options: str) -> list[str | None]
     return [letter["source_id"] for letter in json.loads(said(capsys, "--json", *options))]
 
 
+def refused(capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    capsys.readouterr()
+    assert main(["dead-letters", *options]) == 1
+    return capsys.readouterr().err.splitlines()[0].removeprefix("error: ")
+
+
 def test_each_filter_narrows_the_search(deployed: Pipeline, capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys) == "no dead letters\n"
     batch = with_dead_letters(deployed, BAD_INPUT, FILTERED).batch_id
     everything = ["doc-05", "doc-08", "doc-10", "doc-15", "doc-18", "doc-20"]
     assert found(capsys) == everything
     assert found(capsys, "--job", "notes", "--batch", str(batch)) == everything
-    assert found(capsys, "--job", "others") == []
+    assert refused(capsys, "--job", "note") == "No batch of a job 'note' is in the ledger (did you mean 'notes'?)."
+    assert refused(capsys, "--batch", "4711") == "There is no batch 4711."
     assert found(capsys, "--class", "policy") == ["doc-10", "doc-20"]
     assert found(capsys, "--code", "bad", "--tenant", "acme") == ["doc-05", "doc-08"]
     assert found(capsys, "--id", "doc-05", "doc-20", "--id", "doc-06") == ["doc-05", "doc-20"]

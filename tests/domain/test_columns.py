@@ -79,6 +79,11 @@ def test_each_kind_of_field_has_its_type() -> None:
     assert [column.name for column in columns] == list(Everything.model_fields)
 
 
+def test_a_field_whose_name_postgres_would_cut_is_refused() -> None:
+    with pytest.raises(ConfigError, match=f"Output.{'f' * 64}: is too long for a column"):
+        typed_columns({"properties": {"f" * 63: {"type": "string"}, "f" * 64: {"type": "string"}}})
+
+
 @pytest.mark.parametrize("name", PROVENANCE_COLUMNS)
 def test_a_field_with_the_name_of_a_provenance_column_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match=f"Output.{name}: has the name of a provenance column"):

@@ -91,6 +91,7 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("model: m-1", "model:", "job.yaml:11: provider.model: expected text, found nothing"),
         ("model: m-1", "model: [m-1]", "job.yaml:11: provider.model: expected text, found a list"),
         ("{temperature: 0}", "7", "job.yaml:12: provider.parameters: expected a mapping of keys and values, found a whole number"),
+        ("publish:\n", "shards: {count: true}\npublish:\n", "job.yaml:16: shards.count: expected a whole number, found true or false"),
         ("publish:\n", "shards: {count: many}\npublish:\n", "job.yaml:16: shards.count: expected a whole number, found text"),
         ("publish:\n", "shards: {count: 300}\npublish:\n", "job.yaml:16: shards.count: expected a value <= 256"),
         ("publish:\n", "retry: 3\npublish:\n", "job.yaml:16: retry: expected a mapping of keys and values, found a whole number"),
@@ -103,6 +104,11 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("quote: evidence", "quote: evidnce", "job.yaml:15: validation.citations.0.quote: output.py has no field 'evidnce'; did you mean 'evidence'?"),
         ("publish:", "gold:\n  query: select 1\n  fields:\n    - kind\n    - knd\npublish:", "job.yaml:20: gold.fields.1: output.py has no field 'knd'; did you mean 'kind'?"),
         ("publish:", "schedule: '@dayly'\npublish:", "job.yaml:16: schedule: no cron expression; did you mean '@daily'?"),
+        ("publish:", "schedule: 0 0 30 2 *\npublish:", "job.yaml:16: schedule: this moment never comes"),
+        ("publish:\n", "retry: {max_delay_s: .inf}\npublish:\n", "job.yaml:16: retry.max_delay_s: expected a number of at most 1,000,000,000,000,000"),
+        ("publish:\n", "retry: {max_delay_s: 1.0e+9}\npublish:\n", "job.yaml:16: retry.max_delay_s: expected a value <= 604800.0"),
+        ("{temperature: 0}", "{seeds: [.nan]}", "job.yaml:12: provider.parameters: holds what JSON does not have: dates go in quotes, numbers are finite"),
+        ("{temperature: 0}", "{since: 2026-01-01}", "job.yaml:12: provider.parameters: holds what JSON does not have: dates go in quotes, numbers are finite"),
         ("publish:", "schedule: at night\npublish:", "job.yaml:16: schedule: no cron expression"),
     ],
 )  # fmt: skip
@@ -223,6 +229,7 @@ def test_no_value_is_repeated_because_people_paste_secrets() -> None:
     ("file", "old", "new", "said"),
     [
         ("prompt.md", "{{ body }}", "{{ bdy }}", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'", "prompt.md:5: bdy: no column of source.columns; did you mean 'body'?"]),
+        ("prompt.md", "{{ body }}", "<!-- usr -->\n{{ body }}", ["prompt.md:5: <!-- usr --> starts no message; did you mean 'user'?"]),
         ("prompt.md", "{{ body }}", "no variable", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'"]),
         ("job.yaml", "source: body}", "source: boddy}", ["job.yaml:15: validation.citations.0.source: 'boddy' is no column of source.columns and not in prompt.md; did you mean 'body'?"]),
     ],

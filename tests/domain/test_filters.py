@@ -73,6 +73,7 @@ def test_good_filters_are_no_mistake() -> None:
         ("minimum: 0", "values: [a]", "job.yaml:17: source.filters.weight.values: a filter of type integer has no choices"),
         ("provider:", "    Rest: {type: boolean, default: true, description: x}\nprovider:", "job.yaml:21: source.filters.Rest: a filter's name has lower-case letters, digits and _, at most 48, a letter first"),
         ("%(weight)s", "%(wieght)s", "job.yaml:7: source.query: %(wieght)s is no filter of source.filters; did you mean 'weight'?"),
+        ("%(weight)s", "%(weight)s or name like '5%'", "job.yaml:7: source.query: a % that starts no %(name)s"),
         ("%(weight)s", "5", "job.yaml:15: source.filters.weight: the query does not use this filter: choosing a value would change nothing"),
         ("%(weight)s", "%%(weight)s", "job.yaml:15: source.filters.weight: the query does not use this filter: choosing a value would change nothing"),
     ],

@@ -42,6 +42,13 @@ def test_json_columns_and_arrays_are_written_as_json(template: str) -> None:
 
 def test_a_template_reaches_into_json_columns() -> None:
     assert one("{{ meta.name }}: {{ meta.parts[1] }}", meta={"name": "Zoë", "parts": [1, 2.5]}) == "Zoë: 2.5"
+    assert one("{{ meta.items }} {{ meta.keys[0] }}", meta={"items": 3, "keys": ["k"]}) == "3 k"
+    assert one("{% for k, v in meta.items() %}{{ k }}={{ v }}{% endfor %}", meta={"a": 1}) == "a=1"
+
+
+@pytest.mark.parametrize("template", ["{{ a }} {{ b }} {{ c }}", "{{ a }} {{ b }} {{ c }}{{ b or '' }}"])
+def test_null_true_and_false_are_written_alike_everywhere(template: str) -> None:
+    assert one(template, a=True, b=None, c=[False, None]) == "true null [false,null]"
 
 
 def test_markers_start_messages_and_a_marker_in_a_document_does_not() -> None:
@@ -68,8 +75,31 @@ def test_the_variables_are_those_that_the_row_must_have() -> None:
 
 
 def test_a_value_that_the_row_lacks_is_named() -> None:
-    with pytest.raises(SourceError, match=r"UndefinedError.*body, title"):
+    with pytest.raises(SourceError, match=r"UndefinedError"):
         Prompt("{{ title }} {{ body }}").render({"body": SECRET})
+
+
+@pytest.mark.parametrize(
+    ("expression", "remedy"),
+    [
+        ("{{ meta.title }}", "default"),
+        ("{{ tags[0] }}", "default"),
+        ("{{ meta.keys }}", "called with ()"),
+        ("{% if total > 100 %}much{% endif %}", "| float"),
+    ],
+)
+def test_what_cannot_be_filled_in_is_named_with_its_line(expression: str, remedy: str) -> None:
+    template = f"<!-- system -->\n\nBe brief.\n<!-- user -->\n\n{{{{ body }}}}\n{expression} here\n"
+    with pytest.raises(SourceError) as caught:
+        Prompt(template).render({"body": SECRET, "meta": {"name": SECRET}, "tags": [], "total": "12.50"})
+    assert f"prompt.md:7: {expression} here: cannot be filled in" in str(caught.value)
+    assert remedy in caught.value.remedy
+    assert SECRET not in str(caught.value)
+
+
+def test_a_prompt_cannot_load_another_file() -> None:
+    with pytest.raises(ConfigError, match=r"^prompt.md:2: it cannot load another file"):
+        Prompt("a\n{% include 'other.md' %}")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +123,7 @@ def test_a_template_reaches_nothing_but_its_values(template: str) -> None:
 
 @pytest.mark.parametrize("template", ["{{ body + 1 }}", "{{ body | round }}", "{{ 1 / 0 }}", "{{ [1][body] }}"])
 def test_a_fault_in_an_expression_quotes_no_document(template: str) -> None:
-    with pytest.raises(SourceError, match=r"prompt.md cannot be rendered") as caught:
+    with pytest.raises(SourceError, match=r"prompt.md:1: .* cannot be filled in") as caught:
         Prompt(template).render({"body": SECRET})
     fault: BaseException | None = caught.value
     while fault is not None:

@@ -11,7 +11,7 @@ import pytest
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError
 from nightmill.local.airflow_rest import log_line
-from nightmill.local.demo import progress, queued, text_table, view_of
+from nightmill.local.demo import definition_of, progress, queued, text_table
 from nightmill.local.settings import REPOSITORY
 
 
@@ -28,9 +28,9 @@ def test_progress_counts_mapped_tasks_by_state_and_leaves_out_what_has_not_begun
 def test_a_run_that_has_not_begun_names_the_one_that_it_waits_for() -> None:
     runs = [{"dag_run_id": "manual__1", "state": "queued"}, {"dag_run_id": "scheduled__1", "state": "running"}]
     airflow: Any = SimpleNamespace(dag_runs=lambda dag_id: runs)
-    assert queued(airflow, "nightmill_x") == "waits until scheduled__1 has ended: runs of a job do not overlap"
-    runs.pop()
-    assert queued(airflow, "nightmill_x") == "queued"
+    said = queued(airflow, "nightmill_x", "manual__1")
+    assert said == "waits until scheduled__1 has ended: runs of a job do not overlap"
+    assert queued(airflow, "nightmill_x", "scheduled__1") == "queued"
 
 
 def test_an_exception_in_a_log_says_its_message_and_place_without_the_frames() -> None:
@@ -61,13 +61,13 @@ def test_a_wide_table_fits_a_terminal_line() -> None:
 
 
 def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_with_the_nearest() -> None:
-    assert view_of(REPOSITORY / "dags", "license_audit") == "license_audit"
+    assert definition_of(REPOSITORY / "dags", "license_audit").name == "license_audit"
     with pytest.raises(ConfigError, match=r"no job folder 'licence_audit' \(did you mean 'license_audit'\?\)"):
-        view_of(REPOSITORY / "dags", "licence_audit")
+        definition_of(REPOSITORY / "dags", "licence_audit")
 
 
 def test_a_broken_job_folder_is_named_before_anything_is_triggered(tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "jobs" / "license_audit")
     (tmp_path / "jobs" / "license_audit" / "checks.yaml").write_text("expectations: [\n")
     with pytest.raises(BrokenJobFolder, match=r"checks\.yaml:2: not YAML"):
-        view_of(tmp_path, "license_audit")
+        definition_of(tmp_path, "license_audit")

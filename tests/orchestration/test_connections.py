@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from nightmill.connections import AirflowConnection, from_variables
+from nightmill.connections import AirflowConnection, from_variables, payload_store
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration import connections
 
@@ -65,6 +65,44 @@ def test_an_undefined_connection_is_named_with_its_variable(lookup: Lookup, monk
     monkeypatch.delenv("AIRFLOW_CONN_NOWHERE", raising=False)
     with pytest.raises(ConfigError, match="AIRFLOW_CONN_NOWHERE"):
         lookup("nowhere")
+
+
+def test_extras_that_libpq_does_not_know_are_left_out_in_every_form(
+    lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"iam": False, "cursor": "dictcursor", "sslmode": "require"}
+    fields = {"conn_type": "postgres", "host": "db", "login": "w", "password": "p", "schema": "s", "extra": extra}
+    for definition in (json.dumps(fields), f"postgres://w:p@db/s?{urlencode({'__extra__': json.dumps(extra)})}"):
+        monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", definition)
+        assert lookup("nightmill_db").database_url() == "postgresql://w:p@db:5432/s?sslmode=require"
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "postgres://a:hush/hush@db/x",
+        "postgres://a:hush@db:port/x",
+        "postgres://a:hush@db:99999/x",
+        "postgres://a:hush@[::1/x",
+        '{"host": "db", "password": "hush", "extra": [1]}',
+        '{"host": "db", "password": "hush", "extra": "null"}',
+        '{"host": "db", "password": "hush", "port": [1]}',
+        '{"host": "db", "password": "hush"',
+    ],
+)
+def test_what_is_no_connection_is_refused_and_its_password_not_said(
+    definition: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", definition)
+    with pytest.raises(ConfigError, match="AIRFLOW_CONN_NIGHTMILL_DB is not a connection") as refused:
+        from_variables("nightmill_db")
+    assert refused.value.__cause__ is None
+    assert "hush" not in str(refused.value)
+
+
+def test_an_object_store_of_an_unknown_kind_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"NIGHTMILL_OBJECT_STORE names a kind of store .*: bogus\."):
+        payload_store(from_variables, {"NIGHTMILL_OBJECT_STORE": "bogus://bucket"})
 
 
 def test_no_representation_shows_a_password(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,15 @@ def test_an_id_that_postgres_cannot_store_is_refused(pipeline: Pipeline, text: s
     assert "leave such rows out" in said
 
 
+def test_an_id_that_no_index_can_hold_is_refused(pipeline: Pipeline) -> None:
+    pipeline.sql(
+        "insert into documents select string_agg(md5(n::text), ''), '1', 'acme', 'text' from generate_series(1, 300) n"
+    )
+    said = refused(pipeline)
+    assert "an id of more than 2,704 bytes" in said
+    assert "md5(<column>) as <column>" in said
+
+
 def test_a_text_column_of_bytes_is_refused_with_the_way_to_decode_it(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", COLUMNS, COLUMNS.replace("body", "convert_to(body, 'UTF8') as body"))
     assert "holds bytes, not text. Remedy: Decode it in the source query: convert_from(body, 'UTF8')" in refused(
@@ -161,7 +170,7 @@ def test_an_unreachable_source_is_said_with_its_connection_and_can_be_tried_agai
     ("file", "old", "new", "said", "remedy"),
     [
         ("prompt.md", "{{ body }}", "{{ boddy }}", "returns no column 'boddy' (did you mean 'body'?)", "variables in"),
-        ("prompt.md", "{{ body }}", "{{ body.pages.first }}", "cannot be rendered: UndefinedError", "each variable"),
+        ("prompt.md", "{{ body }}", "{{ body.pages.first }}", "'doc-01': prompt.md:3: {{ body.pages", "default"),
         ("job.yaml", "tenant: tenant}", "tenant: tennant}", "no column 'tennant' (did you mean 'tenant'?)", "correct"),
         ("job.yaml", "from documents", "from document", 'relation "document" does not exist', "in psql"),
     ],

@@ -57,6 +57,14 @@ def test_each_kind_of_filter_is_bound_with_its_type_and_null_restricts_nothing(f
     assert frozen(filtered, "10", customer="umbrella", limit=2) == [10, 11]
 
 
+def test_a_misspelt_name_in_a_runs_configuration_starts_nothing(filtered: Pipeline) -> None:
+    with pytest.raises(
+        ConfigError, match=r"names 'custmer', which this job does not know \(did you mean 'customer'\?\)"
+    ):
+        filtered.freeze("bad", params={"custmer": "acme", "limit": 3})
+    assert filtered.sql("select count(*) from nightmill.batch") == [(0,)]
+
+
 def test_the_values_stand_in_the_batch_and_in_the_manifest(filtered: Pipeline) -> None:
     batch = filtered.freeze(params={"customer": "umbrella", "since": "2026-01-12", "limit": 5})
     expected = {

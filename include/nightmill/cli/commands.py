@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
+
+import psycopg
 
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
@@ -20,17 +23,33 @@ DEFAULT_JOBS = Path("dags/jobs")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command. 0 = done; 1 = it could not be done, with cause and remedy on stderr; 2 = wrong usage."""
+    """Run one command. 0 = done; 1 = it could not be done, with cause and remedy on stderr; 2 = wrong usage; 130 =
+    interrupted."""
     if argv[:1] == ["simulator"]:
         from nightmill.simulator.server import main as simulator
 
         return simulator(list(argv[1:]))
-    arguments = _parser().parse_args(argv)
+    arguments = _parser().parse_args(_readable(argv))
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
     except NightmillError as fault:
         print(f"error: {fault.cause}\nremedy: {fault.remedy}", file=sys.stderr)
-        return 1
+    except psycopg.OperationalError as fault:
+        print(f"error: the database ended the connection ({type(fault).__name__})", file=sys.stderr)
+        print("remedy: run the command again; look into the server's log if it stays", file=sys.stderr)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads our output has seen enough
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    return 1
+
+
+def _readable(argv: Sequence[str]) -> Sequence[str]:
+    """The arguments; those that are no text are shown with replacement characters, and fit nothing."""
+    return [one.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for one in argv]
 
 
 def init_db(arguments: argparse.Namespace) -> int:
@@ -136,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print JSON")
     jobs = _Command(add_help=False)
     jobs.add_argument(
-        "--jobs", type=Path, default=DEFAULT_JOBS, help="folder of job folders; NIGHTMILL_JOBS_PATH is searched too"
+        "--jobs", type=_folder, default=DEFAULT_JOBS, help="folder of job folders; NIGHTMILL_JOBS_PATH is searched too"
     )
     one = commands.add_parser("init-db", parents=[common], help="create or migrate the ledger database")
     one.add_argument("--dsn", help=f"of a login with CREATEROLE; default: the connection {OWNER}")
@@ -153,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     _estimate_arguments(one)
     one.set_defaults(run=estimate)
     one = commands.add_parser("status", parents=[common], help="every open batch and the newest closed one of each job")
-    one.add_argument("--batch", type=int, help="this batch only; with its completion report once it has ended")
+    one.add_argument("--batch", type=_number, help="this batch only; with its completion report once it has ended")
     one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
     _operations(commands, common, jobs)
@@ -168,7 +187,7 @@ def _operations(commands: Any, common: _Command, jobs: _Command) -> None:
     _choice_arguments(one)
     one.add_argument("--count", action="store_true", help="numbers by batch and reason")
     one.add_argument("--messages", action="store_true", help="show messages: a provider may quote a document in them")
-    one.add_argument("--limit", type=int, default=1000, help="at most this many, newest batch first; default 1000")
+    one.add_argument("--limit", type=_number, default=1000, help="at most this many, newest batch first; default 1000")
     one.set_defaults(run=dead_letters)
     one = commands.add_parser(
         "replay", parents=[common, jobs], help="send dead letters again: triggers the job's DAG with a child batch"
@@ -182,7 +201,7 @@ def _operations(commands: Any, common: _Command, jobs: _Command) -> None:
 
 def _add_maintenance(commands: Any, common: _Command, jobs: _Command) -> None:
     one = commands.add_parser("cancel", parents=[common], help="cancel a batch; what it had sent is kept for reuse")
-    one.add_argument("--batch", type=int, required=True, help="its number, as `status` shows it")
+    one.add_argument("--batch", type=_number, required=True, help="its number, as `status` shows it")
     one.add_argument("--reason", help="kept with the batch")
     one.set_defaults(run=cancel)
     one = commands.add_parser("maintain", parents=[common, jobs], help="what nightmill_maintenance does, once")
@@ -194,7 +213,7 @@ def _add_maintenance(commands: Any, common: _Command, jobs: _Command) -> None:
 def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
     """What the trigger form asks too."""
     parser.add_argument("job", help="the name of the job's folder")
-    parser.add_argument("--limit", type=int, help="at most this many source rows")
+    parser.add_argument("--limit", type=_number, help="at most this many source rows")
     parser.add_argument("--filter", action="append", default=[], metavar="NAME=VALUE", help="a filter of the job")
     parser.add_argument("--reprocess", action="store_true", help="as if no accepted result existed")
     parser.add_argument(
@@ -206,7 +225,9 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _choice_arguments(parser: argparse.ArgumentParser) -> None:
     """Which dead letters and items in review. Without any: all of them."""
-    parser.add_argument("--batch", type=int, help="of this batch; replay takes the job's newest ended one without it")
+    parser.add_argument(
+        "--batch", type=_number, help="of this batch; replay takes the job's newest ended one without it"
+    )
     parser.add_argument("--class", dest="classes", action="append", default=[], choices=list(map(str, FailureClass)))
     parser.add_argument("--code", dest="codes", action="append", default=[], help="such as schema; may be repeated")
     parser.add_argument("--ended-as", action="append", default=[], choices=get_args(EndedAs), help="one kind only")
@@ -215,7 +236,23 @@ def _choice_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", type=_moment, help="gave up since, such as 2026-01-31 or 2026-01-31T02:00+00:00")
 
 
+def _number(text: str) -> int:
+    """A whole number that a batch or a limit can be."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:11]) < 2**31):
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 to {2**31 - 1}, found {text!r}")
+    return int(text)
+
+
+def _folder(text: str) -> Path:
+    if not Path(text).is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return Path(text)
+
+
 def _moment(text: str) -> datetime:
     """A moment; UTC where it does not say."""
-    moment = datetime.fromisoformat(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a moment such as 2026-01-31T02:00, found {text!r}") from None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

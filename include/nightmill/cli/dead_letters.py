@@ -15,18 +15,19 @@ from typing import Any
 from nightmill.connections import environment_of
 from nightmill.domain.dead_letters import Choice
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.nearest import aside, listed
 from nightmill.stages.run_shard.custom_ids import custom_id
-from nightmill.storage import dead_letters
+from nightmill.storage import batches, dead_letters
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope
+from nightmill.storage.ledger import Connection
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print those that match."""
-    if arguments.limit < 1:
-        raise ConfigError("--limit is below 1.", "Give it a positive number.")
     scope = Scope(arguments.job, arguments.batch)
     with environment_of(os.environ).ledger() as conn:
         conn.read_only = True
+        _refuse_unknown(conn, scope)
         if arguments.count:
             return _say_counts(dead_letters.count(conn, scope, choice_of(arguments)), arguments.json)
         found = list(dead_letters.search(conn, scope, choice_of(arguments), arguments.limit + 1))
@@ -38,6 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
     if len(found) > len(letters):
         print(f"there are more than {arguments.limit:,}: narrow the search, or raise --limit", file=sys.stderr)
     return 0
+
+
+def _refuse_unknown(conn: Connection, scope: Scope) -> None:
+    """No dead letters of a job or batch that does not exist would look like good news."""
+    if scope.batch_id is not None:
+        batches.get(conn, scope.batch_id)
+    jobs = batches.jobs(conn) if scope.job is not None else set()
+    if scope.job is not None and scope.job not in jobs:
+        raise ConfigError(
+            f"No batch of a job {scope.job!r} is in the ledger{aside(scope.job, jobs)}.",
+            f"Jobs that have batches: {listed(jobs)}.",
+        )
 
 
 def choice_of(arguments: argparse.Namespace) -> Choice:

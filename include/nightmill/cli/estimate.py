@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,9 @@ from nightmill.connections import environment_of
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.estimate import described
+from nightmill.domain.filters import read_all
 from nightmill.domain.nearest import aside, listed
+from nightmill.domain.prompt import written
 from nightmill.domain.wording import counted
 from nightmill.stages import estimate
 from nightmill.stages.estimate import Forecast, Question
@@ -25,13 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the estimate."""
     env = environment_of(os.environ)
     live = job_of(arguments)
-    if arguments.limit is not None and arguments.limit < 1:
-        raise ConfigError("--limit is below 1.", "Give it a positive number, or leave it out for all rows.")
     question = Question(
         limit=arguments.limit,
         reprocess=arguments.reprocess,
         priority=arguments.priority,
-        filters=filters(live, arguments.filter),
+        filters=read_all(live.job.source.filters, arguments.filter),
         data_interval_start=arguments.data_interval_start,
         data_interval_end=arguments.data_interval_end,
     )
@@ -51,28 +50,10 @@ def job_of(arguments: argparse.Namespace) -> JobDefinition:
     return job_folders.read(folders[arguments.job])
 
 
-def filters(live: JobDefinition, given: Iterable[str]) -> dict[str, Any]:
-    """`name=value` read in the kind of each filter. Raises ConfigError; repeats no value."""
-    declared, values = live.job.source.filters, {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or name not in declared:
-            raise ConfigError(
-                f"The job {live.name!r} has no filter {name!r}{aside(name, declared)}." if equals
-                else "--filter is no NAME=VALUE.",
-                f"Use one of {listed(declared)}, such as --filter NAME=VALUE.",
-            )  # fmt: skip
-        try:
-            values[name] = declared[name].read(value)
-        except ValueError as fault:
-            raise ConfigError(f"--filter {name}: {fault}.", declared[name].description) from None
-    return values
-
-
 def text(live: JobDefinition, forecast: Forecast, now: datetime) -> str:
     """For people: the words of the dry run, and what else was seen."""
     lines = [f"{live.name}: nothing was written or sent", *described(forecast.estimate, now)]
-    chosen = ", ".join(f"{name}={value}" for name, value in forecast.parameters.items())
+    chosen = ", ".join(f"{name}={written(value)}" for name, value in forecast.parameters.items())
     if chosen:
         lines.append(f"query parameters: {chosen}")
     if forecast.never_sent:

@@ -127,6 +127,8 @@ def block(one: Standing) -> list[str]:
         lines.append(_row("cost", dollars(one.cost) + estimated))
     if one.seconds_left:
         lines.append(_row("to go", f"about {duration(one.seconds_left)} at the pace so far"))
+    if batch.blocked_by and batch.state is BatchState.BLOCKED:
+        lines.append(_row("to do", f"act on the reason above, then clear {batch.blocked_by} of the run"))
     lines += [_row("ALERT", alert) for alert in one.alerts]
     return lines
 

@@ -22,6 +22,7 @@ PROVENANCE_COLUMNS = (
     "answered_at",
 )
 
+MOST_BYTES = 63  # of an identifier in Postgres
 _SCALARS = {"string": "text", "integer": "bigint", "number": "double precision", "boolean": "boolean"}
 _FORMATS = {"date": "date", "date-time": "timestamp with time zone", "uuid": "uuid"}
 
@@ -38,7 +39,7 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
     """The columns of an object schema in the order of its fields.
 
     Strings, integers, numbers, booleans, dates and arrays of these become native types; everything else is jsonb.
-    Raises BrokenJobFolder where fields have names of provenance columns.
+    Raises BrokenJobFolder where fields have names of provenance columns, or such as Postgres would cut.
     """
     definitions = schema.get("$defs", {})
     properties = _resolve(schema, definitions).get("properties", {})
@@ -53,6 +54,12 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
                 Mistake("output.py", None, f"Output.{name}", "has the name of a provenance column", remedy)
                 for name in taken
             ]
+        )
+    long = [name for name in properties if len(name.encode()) > MOST_BYTES]
+    if long:
+        remedy = f"Give it a name of at most {MOST_BYTES} bytes: Postgres cuts longer ones."
+        raise BrokenJobFolder(
+            [Mistake("output.py", None, f"Output.{name}", "is too long for a column", remedy) for name in long]
         )
     return [Column(name, _sql_type(field, definitions)) for name, field in properties.items()]
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, WithJsonSchema, field_validator
 
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.nearest import aside, hint, listed
 
 INTERVAL = frozenset({"data_interval_start", "data_interval_end"})  # bound in every query without being declared
 RESERVED = INTERVAL | {"dry_run", "limit", "note", "parent_batch", "priority", "reprocess"}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")
 _PARAMETER = re.compile(r"%%|%\(([^)]*)\)[sbt]?")
+_PERCENT = re.compile(r"%%|%\([^)]*\)[sbt]?|(%)")
 _RANGED = frozenset({"integer", "number", "date"})
 _EXPECTED = {
     "integer": "a whole number",
@@ -150,6 +152,36 @@ def chosen(filters: Mapping[str, Filter], params: Mapping[str, Any]) -> dict[str
     return values
 
 
+def read_all(filters: Mapping[str, Filter], given: Iterable[str]) -> dict[str, Any]:
+    """`name=value` of a command line, each read in the kind of its filter. Raises ConfigError; repeats no value."""
+    values = {}
+    for one in given:
+        name, equals, value = one.partition("=")
+        if not equals or name not in filters:
+            raise ConfigError(
+                f"The job has no filter {name!r}{aside(name, filters)}." if equals
+                else f"--filter {name} has no value." if name in filters else "--filter is no NAME=VALUE.",
+                f"Use one of {listed(filters)}, such as --filter NAME=VALUE.",
+            )  # fmt: skip
+        try:
+            values[name] = filters[name].read(value)
+        except ValueError as fault:
+            remedy = f"Choose a value that fits: {filters[name].description.strip()}"
+            raise ConfigError(f"--filter {name}: {fault}.", remedy) from None
+    return values
+
+
+def refuse_unknown(filters: Mapping[str, Filter], params: Mapping[str, Any]) -> None:
+    """Raise ConfigError when a run was configured with a name that is neither a filter nor nightmill's own: a misspelt
+    one would restrict nothing."""
+    known = filters.keys() | RESERVED
+    for name in sorted(params.keys() - known):
+        raise ConfigError(
+            f"The run's configuration names {name!r}, which this job does not know{aside(name, known)}.",
+            f"Trigger a new run with names of {listed(known - {'parent_batch'})}.",
+        )
+
+
 _CHOOSE = "Choose another one in the trigger form, or change source.filters in job.yaml."
 
 
@@ -173,6 +205,11 @@ def parameters_of(query: str) -> list[tuple[str, int]]:
     return [(found[1], found.start()) for found in _PARAMETER.finditer(query) if found[1] is not None]
 
 
+def lone_percents(query: str) -> list[int]:
+    """Where a % stands that starts no %(name)s and is not doubled: drivers take it for a parameter."""
+    return [found.start() for found in _PERCENT.finditer(query) if found[1]]
+
+
 def _fitting(declared: Mapping[str, Any], value: Any) -> Any:
     if value is None:
         if declared["nullable"]:
@@ -181,7 +218,7 @@ def _fitting(declared: Mapping[str, Any], value: Any) -> Any:
     kind = declared["type"]
     if kind == "enum":
         if value not in declared["values"]:
-            raise ValueError(f"expected one of {', '.join(declared['values'])}")
+            raise ValueError(f"expected one of {', '.join(declared['values'])}{hint(str(value), declared['values'])}")
         return value
     typed = _typed(kind, value)
     if declared["minimum"] is not None and typed < declared["minimum"]:

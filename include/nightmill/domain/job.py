@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
 
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
+DAY = 86_400.0  # seconds
+DAYS = 36_500  # that anything is kept at most
+MOST = 10**15  # of any number: what is added to it still fits into 64 bits
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
@@ -22,6 +28,18 @@ class Config(BaseModel):
     """Base of all configuration: frozen, and a key that nobody knows is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _a_number_is_one(cls, value: Any, info: ValidationInfo) -> Any:
+        """Python takes true for 1, and YAML has .inf and .nan."""
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        kinds = {annotation, *(get_args(annotation) if get_origin(annotation) is UnionType else ())}
+        if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
+            raise PydanticKnownError("int_type" if int in kinds else "float_type")
+        if isinstance(value, int | float) and not abs(value) <= MOST:
+            raise ValueError(f"expected a number of at most {MOST:,}")
+        return value
 
 
 class SourceColumns(Config):
@@ -50,7 +68,9 @@ class Source(Config):
     filters: dict[FilterName, Filter] = Field(
         default_factory=dict, description="Choices of the trigger form by name; the query uses each as %(NAME)s."
     )
-    statement_timeout_s: int = Field(default=3600, ge=1, description="The query is ended after this (seconds).")
+    statement_timeout_s: int = Field(
+        default=3600, ge=1, le=2_147_483, description="The query is ended after this (seconds)."
+    )
 
 
 class Transform(Config):
@@ -89,12 +109,19 @@ class Provider(Config):
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
     completion_window: str = Field(default="24h", description="How long the provider may take, in its own words.")
     limits: ProviderLimits = ProviderLimits()
-    poll_interval_s: float = Field(default=30, ge=1, description="How often waiting batches are looked at (seconds).")
-    create_timeout_s: float = Field(default=60, gt=0, description="How long one call may wait for bytes (seconds).")
-    quiet_period_s: float = Field(
-        default=180, ge=0, description="After an unanswered create, absence at the provider counts only after this."
+    poll_interval_s: float = Field(
+        default=30, ge=1, le=DAY, description="How often waiting batches are looked at (seconds)."
     )
-    expected_turnaround_s: float = Field(default=3600, gt=0, description="For estimates only.")
+    create_timeout_s: float = Field(
+        default=60, gt=0, le=DAY, description="How long one call may wait for bytes (seconds)."
+    )
+    quiet_period_s: float = Field(
+        default=180,
+        ge=0,
+        le=7 * DAY,
+        description="After an unanswered create, absence at the provider counts only after this.",
+    )
+    expected_turnaround_s: float = Field(default=3600, gt=0, le=30 * DAY, description="For estimates only.")
 
     @field_validator("parameters")
     @classmethod
@@ -102,6 +129,10 @@ class Provider(Config):
         taken = sorted({"model", "messages", "input", "response_format", "stream"} & value.keys())
         if taken:
             raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError):
+            raise ValueError("holds what JSON does not have: dates go in quotes, numbers are finite") from None
         return value
 
     @property
@@ -160,9 +191,12 @@ class Retry(Config):
         "expired lines.",
     )
     base_delay_s: float = Field(
-        default=30, ge=0, description="The longest wait after a first failure (seconds); doubles with each further one."
+        default=30,
+        ge=0,
+        le=7 * DAY,
+        description="The longest wait after a first failure (seconds); doubles with each further one.",
     )
-    max_delay_s: float = Field(default=1800, ge=0, description="The longest wait of all (seconds).")
+    max_delay_s: float = Field(default=1800, ge=0, le=7 * DAY, description="The longest wait of all (seconds).")
 
 
 class Repair(Config):
@@ -216,24 +250,29 @@ class Maintenance(Config):
     """What nightmill_maintenance does with this job's batches. A batch that the view shows is never touched."""
 
     abandoned_after_s: float = Field(
-        default=7 * 86400,
+        default=7 * DAY,
         ge=3600,
+        le=3650 * DAY,
         description="An open run of which nothing was seen for so long is cancelled (seconds).",
     )
     keep_published: int = Field(
         default=3, ge=1, description="The newest published batches are kept whole, the one that is shown included."
     )
     evidence_days: float = Field(
-        default=30, ge=1, description="Raw result files of ended batches are deleted after this (days)."
+        default=30, ge=1, le=DAYS, description="Raw result files of ended batches are deleted after this (days)."
     )
     batch_days: float = Field(
         default=90,
         ge=1,
+        le=DAYS,
         description="Rows, items, payloads and dead letters of other ended batches are deleted after this (days). The "
         "newest one is kept, so that its dead letters can be looked at and replayed.",
     )
     log_days: float = Field(
-        default=365, ge=1, description="What maintenance did to the job's batches is forgotten after this (days)."
+        default=365,
+        ge=1,
+        le=DAYS,
+        description="What maintenance did to the job's batches is forgotten after this (days).",
     )
 
 

@@ -9,10 +9,10 @@ import yaml
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
 from nightmill.domain.errors import Mistake
-from nightmill.domain.filters import INTERVAL, parameters_of
+from nightmill.domain.filters import INTERVAL, lone_percents, parameters_of
 from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
-from nightmill.domain.prompt import Prompt
+from nightmill.domain.prompt import ROLES, Prompt
 from nightmill.domain.yaml_lines import Place, YamlLines
 
 _COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
@@ -52,7 +52,10 @@ def wrong_parameters(source: Source, content: bytes) -> Iterator[Mistake]:
     lines, place = YamlLines(content), ("source", "query")
     used = parameters_of(source.query)
     known = INTERVAL | source.filters.keys()
-    for name, offset in used:
+    for offset in lone_percents(source.query):
+        line = lines.line_in_text(place, offset)
+        yield Mistake("job.yaml", line, "source.query", "a % that starts no %(name)s", "Write a literal % as %%.")
+    for name, offset in dict(reversed(used)).items():  # where each stands first
         if name not in known:
             problem = f"%({name})s is no filter of source.filters{hint(name, known)}"
             remedy = f"Declare it there, or use one of {listed(known)}. A literal % is written %%."
@@ -93,8 +96,8 @@ def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake]:
-    """Warnings: what the query alone can prove wrong. A prompt that leaves the document out, and names that look like
-    a misspelt column of source.columns."""
+    """Warnings: what may be meant. A prompt that leaves the document out, and words that look like a misspelt column
+    of source.columns or a misspelt marker."""
     columns = job.source.columns
     roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
     if columns.text not in prompt.variables:
@@ -108,6 +111,10 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
     for name, line in sorted(prompt.lines.items(), key=lambda one: one[1]):
         if name not in roles and (found := nearest(name, roles)):
             yield Mistake("prompt.md", line, name, f"no column of source.columns; did you mean {found!r}?", _FINE)
+    for word, line in prompt.comments.items():
+        if found := nearest(word, ROLES):
+            problem = f"<!-- {word} --> starts no message; did you mean {found!r}?"
+            yield Mistake("prompt.md", line, None, problem, "Correct it, unless it is part of the prompt.")
     for index, rule in enumerate(job.validation.citations):
         if rule.source not in roles | prompt.variables and (found := nearest(rule.source, roles | prompt.variables)):
             place: Place = ("validation", "citations", index, "source")

@@ -5,6 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 
+def cut(text: str, most: int) -> str:
+    """The text in at most that many characters."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def counted(number: int, noun: str) -> str:
     """`1 shard`, `2,000 batches`: the noun in its number. Regular nouns only."""
     plural = noun + ("es" if noun.endswith(("ch", "s", "x")) else "s")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD = (  # where a command finds Airflow
 )
 Json = dict[str, Any]
 PAGE = 100
+ATTEMPTS = 4  # of a call whose answer takes too long
 TERMINAL_RUN_STATES = frozenset({"success", "failed"})
 
 
@@ -57,12 +59,7 @@ class AirflowClient:
 
     def find_dag(self, dag_id: str) -> Json | None:
         """The same, None until then."""
-        try:
-            return self.dag(dag_id)
-        except AirflowRefused as refusal:
-            if refusal.status != 404:
-                raise
-        return None
+        return self._found(f"/api/v2/dags/{dag_id}")
 
     def wait_for_dag(self, dag_id: str, timeout_s: float = 90.0) -> Json:
         """Wait until the DAG is parsed. Raises ConfigError naming the import errors when it does not appear."""
@@ -86,15 +83,23 @@ class AirflowClient:
         self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
-        """Start a run without a logical date and return its run id."""
-        body: Json = {"logical_date": None, "conf": dict(conf or {})}
-        if run_id is not None:
-            body["dag_run_id"] = run_id
-        return str(self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        """Start a run without a logical date and return its run id. An unanswered call starts no second one."""
+        run_id = run_id or f"manual__{datetime.now(UTC).isoformat()}"
+        body: Json = {"logical_date": None, "conf": dict(conf or {}), "dag_run_id": run_id}
+        try:
+            return str(self._send("POST", f"/api/v2/dags/{dag_id}/dagRuns", json=body)["dag_run_id"])
+        except Transient:
+            if self.find_run(dag_id, run_id) is None:
+                raise
+        return run_id
 
     def dag_run(self, dag_id: str, run_id: str) -> Json:
         """The run with its state."""
         return self._send("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")
+
+    def find_run(self, dag_id: str, run_id: str) -> Json | None:
+        """The same, None where there is no such run."""
+        return self._found(f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")
 
     def dag_runs(self, dag_id: str) -> list[Json]:
         """The runs of a DAG, the newest first, at most a page."""
@@ -179,17 +184,37 @@ class AirflowClient:
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         return path if map_index < 0 else f"{path}/{map_index}"
 
-    def _send(self, method: str, path: str, login: bool = True, **arguments: Any) -> Json:
+    def _found(self, path: str) -> Json | None:
         try:
-            if login and "Authorization" not in self._http.headers:
-                self._log_in()
+            return self._send("GET", path)
+        except AirflowRefused as refusal:
+            if refusal.status != 404:
+                raise
+        return None
+
+    def _send(self, method: str, path: str, login: bool = True, **arguments: Any) -> Json:
+        """One call. What can be asked twice is asked again where the answer takes too long: on a busy machine the
+        api-server needs minutes."""
+        left = ATTEMPTS if method == "GET" and login else 1
+        while True:
+            left -= 1
+            try:
+                return self._read(method, path, self._answer(method, path, login, arguments))
+            except httpx.TransportError as problem:
+                if not (left and isinstance(problem, httpx.TimeoutException)):
+                    raise Transient(
+                        f"Airflow at {self.base_url} did not answer ({problem!r}).",
+                        "`make status` shows what runs; a busy machine needs patience.",
+                    ) from problem
+
+    def _answer(self, method: str, path: str, login: bool, arguments: Json) -> httpx.Response:
+        if login and "Authorization" not in self._http.headers:
+            self._log_in()
+        response = self._http.request(method, path, **arguments)
+        if login and response.status_code == 401:
+            self._log_in()
             response = self._http.request(method, path, **arguments)
-            if login and response.status_code == 401:
-                self._log_in()
-                response = self._http.request(method, path, **arguments)
-        except httpx.TransportError as problem:
-            raise Transient(f"Airflow at {self.base_url} did not answer ({problem!r}).", "is it up?") from problem
-        return self._read(method, path, response)
+        return response
 
     def _log_in(self) -> None:
         token = self._read("POST", "/auth/token", self._http.post("/auth/token", json=self._login))

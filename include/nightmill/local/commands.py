@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
-from nightmill.local.demo import load_input, run_demo, run_job, views_made
+from nightmill.local.demo import has_input, load_input, run_demo, run_job, views_made
 from nightmill.local.ports import LOOPBACK
 from nightmill.local.postgres_account import binaries
 from nightmill.local.settings import settings_from_env
@@ -58,9 +58,10 @@ def up(stack: Stack) -> int:
     running = stack.up()
     if running.changed:
         print(f"started {', '.join(running.changed)} in {time.monotonic() - began:.0f} s")
-        load_input(running)
     else:
-        print("already up: nothing to do")
+        print("already up: nothing to start")
+    if running.changed or not has_input(running):
+        load_input(running)
     print(views_made(running), end="")
     print(login_line(running))
     return 0
@@ -91,12 +92,21 @@ def psql(stack: Stack) -> NoReturn:
     os.execve(program, [program, "-h", LOOPBACK, "-U", OWNER, "-d", LEDGER_DATABASE], env)
 
 
-def run(stack: Stack, names: Sequence[str]) -> int:
-    """Run one job to its end and show its result."""
+def run(stack: Stack, arguments: Sequence[str]) -> int:
+    """Run one job to its end and show its result. The options are the fields of its trigger form."""
+    parser = argparse.ArgumentParser(prog='make run JOB=NAME ARGS="..."', description=run.__doc__, allow_abbrev=False)
+    parser.add_argument("job", nargs="?", help="the name of its folder")
+    parser.add_argument("--limit", type=int, help="at most this many source rows; the view then shows no others")
+    parser.add_argument("--filter", action="append", default=[], metavar="NAME=VALUE", help="a filter of the job")
+    parser.add_argument("--dry-run", action="store_true", help="freeze, plan and price; send nothing")
+    parser.add_argument("--reprocess", action="store_true", help="ask and pay again, also where there is an answer")
+    parser.add_argument("--note", help="why; kept with the batch")
+    asked = parser.parse_args(arguments)
     running = _attached(stack)
-    if len(names) != 1:
+    if asked.job is None:
         raise ConfigError("Which job shall run?", "name its folder: `make run JOB=license_audit`.")
-    return run_job(running, names[0])
+    chosen = {name: value for name, value in vars(asked).items() if name not in ("job", "filter") and value}
+    return run_job(running, asked.job, chosen, asked.filter)
 
 
 def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:

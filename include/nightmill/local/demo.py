@@ -12,7 +12,9 @@ from typing import Any
 import psycopg
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
+from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.filters import as_json, read_all
 from nightmill.local.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, READER
 from nightmill.local.stack import Running, Stack
@@ -35,10 +37,13 @@ def run_demo(stack: Stack) -> int:
     return run_job(running, JOB)
 
 
-def run_job(running: Running, job: str) -> int:
-    """Trigger a job, follow its run and print its report and first rows. 1 if the run failed. Raises ConfigError for a
-    job that no folder defines, for a broken folder, and for one that the stack does not know of."""
-    dag_id, view = PREFIX + job, view_of(running.settings.dags_folder, job)
+def run_job(running: Running, job: str, chosen: Mapping[str, Any] | None = None, filters: Sequence[str] = ()) -> int:
+    """Trigger a job with what was chosen in place of its form's defaults, follow its run and print its report and
+    first rows. 1 if the run failed. Raises ConfigError for a job that no folder defines, for a broken folder, for one
+    that the stack does not know of, and for a filter (`NAME=VALUE`) that does not fit."""
+    definition = definition_of(running.settings.dags_folder, job)
+    dag_id, view = PREFIX + job, definition.job.publish.view
+    conf = dict(chosen or {}) | as_json(read_all(definition.job.source.filters, filters))
     with running.client() as client:
         if running.outdated and client.find_dag(dag_id) is None:
             raise ConfigError(
@@ -47,12 +52,14 @@ def run_job(running: Running, job: str) -> int:
             )
         client.wait_for_dag(dag_id)
         client.unpause(dag_id)
-        run_id = client.trigger(dag_id)
+        run_id = client.trigger(dag_id, conf)
         print(f"triggered {dag_id}, run {run_id}", flush=True)
         if follow(client, dag_id, run_id) != "success":
             print(failure_report(client, dag_id, run_id), file=sys.stderr)
             return 1
     print(completion_report(running, dag_id, run_id))
+    if conf.get("dry_run"):
+        return 0
     with psycopg.connect(running.ledger_dsn(READER)) as connection:
         print(f"\nfive rows of results.{view}:")
         print(published_rows(connection, view, limit=5))
@@ -61,8 +68,8 @@ def run_job(running: Running, job: str) -> int:
     return 0
 
 
-def view_of(dags_folder: Path, job: str) -> str:
-    """The view that a job folder publishes. Raises BrokenJobFolder with all mistakes of the folder."""
+def definition_of(dags_folder: Path, job: str) -> JobDefinition:
+    """A job folder. Raises BrokenJobFolder with all its mistakes."""
     from nightmill.domain.nearest import aside, listed
     from nightmill.storage import job_folders
     from nightmill.validators.definition import check_definition
@@ -75,7 +82,7 @@ def view_of(dags_folder: Path, job: str) -> str:
         )
     definition = job_folders.read(folders[job])
     check_definition(definition)
-    return definition.job.publish.view
+    return definition
 
 
 def views_made(running: Running) -> str:
@@ -86,6 +93,12 @@ def views_made(running: Running) -> str:
         if one.outcome != "unchanged"
     ]
     return "".join(lines)
+
+
+def has_input(running: Running) -> bool:
+    """Whether the source tables are there; an `up` that was interrupted can have left them out."""
+    with psycopg.connect(running.server.dsn(LEDGER_DATABASE)) as connection:
+        return connection.execute("select to_regclass('demo.parsed_requirement') is not null").fetchone() == (True,)
 
 
 def load_input(running: Running) -> None:
@@ -151,7 +164,7 @@ def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = T
     began, shown = time.monotonic(), ""
     while time.monotonic() - began < timeout_s:
         state = str(client.dag_run(dag_id, run_id)["state"])
-        line = queued(client, dag_id) if state == "queued" else progress(client.task_instances(dag_id, run_id))
+        line = queued(client, dag_id, run_id) if state == "queued" else progress(client.task_instances(dag_id, run_id))
         if line != shown:
             print(f"{time.monotonic() - began:5.0f} s  {line}", flush=True)
             shown = line
@@ -162,10 +175,11 @@ def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = T
     return "timeout"
 
 
-def queued(client: AirflowClient, dag_id: str) -> str:
+def queued(client: AirflowClient, dag_id: str, run_id: str) -> str:
     """What a run waits for that has not begun: runs of one job do not overlap. A job with a schedule has one as soon as
     it is switched on."""
-    ahead = [str(run["dag_run_id"]) for run in client.dag_runs(dag_id) if run["state"] == "running"]
+    runs = client.dag_runs(dag_id)  # by now it can run itself
+    ahead = [str(run["dag_run_id"]) for run in runs if run["state"] == "running" and run["dag_run_id"] != run_id]
     return f"waits until {' and '.join(ahead)} has ended: runs of a job do not overlap" if ahead else "queued"
 
 

@@ -89,8 +89,7 @@ class Stack:
             wait_until_ready(numbers, self.books.records(), self.settings.ready_timeout_s)
             password = secrets.get("admin_password")
             running = Running(self.settings, server, numbers, env, password, tuple(changed), tuple(applied))
-            if changed:
-                _make_pools(running)
+            _make_pools(running)  # even if nothing was started: the last `up` may have been interrupted
             return running
 
     def attach(self) -> Running | None:

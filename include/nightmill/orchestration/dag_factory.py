@@ -6,6 +6,7 @@ only its own DAG is built.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +24,7 @@ from nightmill.orchestration.trigger_form import trigger_form
 from nightmill.storage import job_folders
 from nightmill.validators.definition import check_definition
 
+log = logging.getLogger(__name__)
 PREFIX = "nightmill_"
 POOL = "nightmill_batch"
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -33,9 +35,11 @@ def job_dags(built_in: Path) -> Iterator[DAG]:
     wanted = get_parsing_context().dag_id
     for name, folder in job_folders.find(job_folders.roots(built_in)).folders.items():
         if wanted is None or wanted == PREFIX + name:
-            dag, _ = _build(folder, running=wanted is not None)
+            dag, fault = _build(folder, running=wanted is not None)
             if dag is not None:
                 yield dag
+            elif wanted is not None:
+                log.error("this task cannot start: %s", fault)
 
 
 def refuse_broken_jobs(built_in: Path) -> None:

@@ -12,10 +12,11 @@ from typing import Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
 
 log = logging.getLogger(__name__)
+MOST_OF_TENANTS = 150  # characters of a label: Airflow keeps 250 of what it shows of a mapped task
 
 
 def freeze_snapshot(folder: str) -> int:
@@ -89,7 +90,13 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
         {
             "shard_id": shard.shard_id,
             "shard_label": " ".join(
-                filter(None, (shard.tenants, f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens"))
+                filter(
+                    None,
+                    (
+                        cut(shard.tenants, MOST_OF_TENANTS),
+                        f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens",
+                    ),
+                )
             ),
         }
         for shard in shards

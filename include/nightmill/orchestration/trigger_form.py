@@ -19,10 +19,15 @@ def trigger_form(job: Job) -> dict[str, Param]:
 
 
 def _filter(name: str, one: Filter) -> Param:
-    words = [one.description.strip(), *_range(one), *(["Empty: no restriction."] if one.nullable else [])]
+    words = [_sentence(one.description), *_range(one), *(["Empty: no restriction."] if one.nullable else [])]
     default = as_json({name: one.default})[name]
     title = name.replace("_", " ").capitalize()
     return Param(default, section=FILTERS, title=title, description=" ".join(words), **one.schema_of_value)
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 def _range(one: Filter) -> list[str]:
@@ -38,7 +43,11 @@ def _end(word: str, value: Any) -> str:
 def _run() -> dict[str, Param]:
     return {
         "limit": _field(
-            "Limit", None, "At most this many source rows. Empty: all.", type=["null", "integer"], minimum=1
+            "Limit",
+            None,
+            "At most this many source rows; the published view then shows no others. Empty: all.",
+            type=["null", "integer"],
+            minimum=1,
         ),
         "dry_run": _field(
             "Dry run",

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.filters import as_json, chosen
+from nightmill.domain.filters import as_json, chosen, refuse_unknown
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
@@ -63,6 +63,7 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
     if existing is not None and existing.state is not BatchState.CREATED:
         return existing
     check_definition(live)
+    refuse_unknown(live.job.source.filters, request.params)
     views.refuse_unapplied(conn, live)
     contract_id = contracts.pin(conn, live)
     if existing is not None and existing.contract_id == contract_id:

@@ -120,6 +120,8 @@ def render(report: Report) -> str:
             f"results.{batch.view_name} shows batch {report.shown.batch_id} since "
             f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(report.shown.gaps, 'gap')}"
         )
+        if report.shown.batch_id == batch.batch_id and batch.params.get("limit"):
+            lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
     return "\n".join(lines)
 
 

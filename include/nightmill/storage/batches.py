@@ -107,7 +107,10 @@ def get(conn: Connection, batch_id: int) -> Batch:
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
         row = cursor.execute(sql.text("batch_get"), {"batch_id": batch_id}).fetchone()
     if row is None:
-        raise IllegalTransition(f"There is no batch {batch_id}.", "Trigger a new run.")
+        raise IllegalTransition(
+            f"There is no batch {batch_id}.",
+            "`python -m nightmill status` shows the last ones; an erased one needs a new run.",
+        )
     return row
 
 
@@ -204,6 +207,11 @@ def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
 def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
     """Make a batch wait for a person; clearing the stage's task lets it go on."""
     return move(conn, batch, BatchState.BLOCKED, reason, blocked_by=stage)
+
+
+def jobs(conn: Connection) -> set[str]:
+    """The jobs that have a batch."""
+    return {row[0] for row in conn.execute(sql.text("batch_jobs"))}
 
 
 def open_or_newest(conn: Connection) -> list[Batch]:

@@ -48,13 +48,19 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
 
 
 def index(conn: Connection, made: Unattached) -> None:
-    """Index the filled partition. Raises SourceError when a source id stands twice: names up to three."""
+    """Index the filled partition. Raises SourceError when a source id stands twice (names up to three) or is too long
+    for an index."""
     try:
         with conn.transaction():
             partitions.index(conn, made.parent, made.batch_id)
     except errors.UniqueViolation:  # its text quotes one of them only
         doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
         raise sources.doubled_ids(source_id for (source_id,) in doubled) from None
+    except errors.ProgramLimitExceeded:  # Postgres indexes values of at most 2,704 bytes
+        raise SourceError(
+            "The source returns an id of more than 2,704 bytes, which no index can hold.",
+            "Make it shorter in the source query: md5(<column>) as <column>, and keep the long one as another column.",
+        ) from None
 
 
 def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> None:

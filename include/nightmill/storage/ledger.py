@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from nightmill.domain.errors import IllegalTransition, StaleWriter, Terminal, Transient
+from nightmill.domain.errors import ConfigError, IllegalTransition, StaleWriter, Terminal, Transient
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -17,7 +17,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     """A connection in read committed, UTC. The caller owns the transactions.
 
-    Raises Transient where the server cannot be reached: a task's retry is free.
+    Raises Transient where the server cannot be reached: a task's retry is free; ConfigError for no address at all.
     """
     try:
         return psycopg.connect(
@@ -28,6 +28,11 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
             f"The ledger database cannot be reached: {str(fault).splitlines()[0]}",
             "Check the connection nightmill_db (host, port, login) and that the server runs.",
         ) from fault
+    except psycopg.ProgrammingError:  # it quotes the address
+        raise ConfigError(
+            "The address of the ledger database is none.",
+            "Write it as postgresql://login:password@host:port/database, or correct the connection nightmill_db.",
+        ) from None
 
 
 @contextmanager

@@ -49,7 +49,10 @@ class Manifest:
             version = row.source_version if row.source_version is not None else content.hex()
             key = self._keys.key(row.tenant, row.source_id, version)
             plain = _PLAIN.issuperset(map(type, row.values.values()))
-            tokens, skip = self.measure(row.values if plain else orjson.loads(line))
+            try:
+                tokens, skip = self.measure(row.values if plain else orjson.loads(line))
+            except SourceError as fault:
+                raise SourceError(f"Source id {row.source_id!r}: {fault.cause}", fault.remedy) from None
             self._keep_line(line)
             self.tokens += tokens
             self.hash.update(key)

@@ -143,8 +143,10 @@ class SourceSnapshot:
                 ) from None
             if on_rows:  # a query that runs on no rows fails on a row: its message can quote that row
                 raise _fails_on_data(fault) from None
+            said = (fault.diag.message_primary or str(fault)).splitlines()[0]
+            meant = f" ({fault.diag.message_hint.rstrip('.')})" if fault.diag.message_hint else ""
             raise SourceError(
-                f"The source query fails: {(fault.diag.message_primary or str(fault)).splitlines()[0]}.",
+                f"The source query fails: {said}{meant}.",
                 "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
             ) from fault
         except psycopg.Error as fault:

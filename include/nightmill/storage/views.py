@@ -35,7 +35,8 @@ def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
     if missing:
         raise ConfigError(
             f"The view results.{view} of job {definition.name} is not set up for {', '.join(missing)}.",
-            "Run `python -m nightmill apply` with the owner's connection, then clear this task.",
+            "Run `python -m nightmill apply` with the owner's connection (on the local stack: `make up`); a task that "
+            "failed for it can be cleared then.",
         )
 
 

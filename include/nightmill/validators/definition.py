@@ -60,11 +60,18 @@ def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
     schedule = definition.job.schedule
     if schedule is None or schedule in _PRESETS:
         return
-    from croniter import croniter  # type: ignore[import-untyped]
+    from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 
+    problem = None
     if not croniter.is_valid(schedule):
-        line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
         problem = f"no cron expression{hint(schedule, _PRESETS)}"
+    else:
+        try:
+            croniter(schedule).get_next()
+        except CroniterBadDateError:
+            problem = "this moment never comes"
+    if problem:
+        line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
         remedy = f'Write minute, hour, day, month and weekday, such as "0 2 * * *", or one of {listed(_PRESETS)}; UTC.'
         yield Mistake("job.yaml", line, "schedule", problem, remedy)
 
