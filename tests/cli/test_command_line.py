@@ -78,7 +78,7 @@ def test_a_database_that_ends_the_connection_is_said_without_a_traceback(pipelin
         pipeline.sql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
         _, said = running.communicate(timeout=30)
     assert running.returncode == 1
-    assert said.startswith(b"error: the database ended the connection (AdminShutdown)\nremedy: ")
+    assert said.startswith(b"error: the database did not finish the command (AdminShutdown)\nremedy: ")
 
 
 def _wait_for_a_waiting_session(pipeline: Pipeline) -> None:

@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     except NightmillError as fault:
         print(f"error: {fault.cause}\nremedy: {fault.remedy}", file=sys.stderr)
     except psycopg.OperationalError as fault:
-        print(f"error: the database ended the connection ({type(fault).__name__})", file=sys.stderr)
+        print(f"error: the database did not finish the command ({type(fault).__name__})", file=sys.stderr)
         print("remedy: run the command again; look into the server's log if it stays", file=sys.stderr)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads our output has seen enough

@@ -23,6 +23,8 @@ _MARKER = re.compile(rf"^<!--\s*({'|'.join(ROLES)})\s*-->[ \t]*$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--\s*(\w+)\s*-->[ \t]*$", re.MULTILINE)
 _OTHER_FILES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 
+_JSON = (bool, dict, list, tuple, type(None))
+
 Renderer = Callable[[Mapping[str, Any]], str]
 
 
@@ -89,7 +91,8 @@ class Prompt:
         where = "prompt.md"
         if lines:
             number = first + (lines[-1] or 1) - 1
-            where = f"prompt.md:{number}: {self._text.splitlines()[number - 1].strip()}"
+            line = self._text.split("\n")[number - 1].strip()
+            where = f"prompt.md:{number}: {line}"
         undefined = isinstance(fault, UndefinedError)
         return SourceError(
             f"{where}: cannot be filled in ({type(fault).__name__}).", _UNDEFINED if undefined else _UNSUITABLE
@@ -119,7 +122,9 @@ def _renderer(environment: Environment, body: str) -> Renderer:
 
 def written(value: Any) -> str:
     """What stands in the prompt for a value: null, true, false, JSON columns and arrays as JSON has them."""
-    if value is None or isinstance(value, bool | dict | list | tuple):
+    if isinstance(value, str):
+        return value
+    if isinstance(value, _JSON):
         return orjson.dumps(value, default=str).decode()
     if callable(value) and not isinstance(value, Undefined):  # which says itself what is missing
         raise TypeError("a method is no value")

@@ -8,12 +8,15 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
+
+if TYPE_CHECKING:
+    from nightmill.storage.shards import ShardLabel
 
 log = logging.getLogger(__name__)
 MOST_OF_TENANTS = 150  # characters of a label: Airflow keeps 250 of what it shows of a mapped task
@@ -86,21 +89,12 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
 
     with as_airflow_failure():
         shards = stage.run(environment(), job_folders.read(Path(folder)), batch_id)
-    return [
-        {
-            "shard_id": shard.shard_id,
-            "shard_label": " ".join(
-                filter(
-                    None,
-                    (
-                        cut(shard.tenants, MOST_OF_TENANTS),
-                        f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens",
-                    ),
-                )
-            ),
-        }
-        for shard in shards
-    ]
+    return [{"shard_id": shard.shard_id, "shard_label": _label(shard)} for shard in shards]
+
+
+def _label(shard: ShardLabel) -> str:
+    size = f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens"
+    return f"{cut(shard.tenants, MOST_OF_TENANTS)} {size}".strip()
 
 
 def reconcile(folder: str, batch_id: int) -> None:
