@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psycopg
 import pytest
@@ -54,7 +55,9 @@ def test_a_reader_that_has_seen_enough_is_no_fault() -> None:
     assert running.returncode == 1
 
 
-def test_ctrl_c_ends_a_command_without_a_traceback(pipeline: Pipeline) -> None:
+@contextmanager
+def waiting_for_a_lock(pipeline: Pipeline) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that is in the middle of a query."""
     variables = {
         "AIRFLOW_CONN_NIGHTMILL_DB": pipeline.writer_dsn,
         "NIGHTMILL_OBJECT_STORE": f"file://{pipeline.store}",
@@ -62,19 +65,18 @@ def test_ctrl_c_ends_a_command_without_a_traceback(pipeline: Pipeline) -> None:
     with psycopg.connect(pipeline.admin_dsn) as conn, command("dead-letters", **variables) as running:
         conn.execute("lock table nightmill.dead_letter in access exclusive mode")
         _wait_for_a_waiting_session(pipeline)
+        yield running
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(pipeline: Pipeline) -> None:
+    with waiting_for_a_lock(pipeline) as running:
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
     assert (running.returncode, said) == (130, b"interrupted\n")
 
 
 def test_a_database_that_ends_the_connection_is_said_without_a_traceback(pipeline: Pipeline) -> None:
-    variables = {
-        "AIRFLOW_CONN_NIGHTMILL_DB": pipeline.writer_dsn,
-        "NIGHTMILL_OBJECT_STORE": f"file://{pipeline.store}",
-    }
-    with psycopg.connect(pipeline.admin_dsn) as conn, command("dead-letters", **variables) as running:
-        conn.execute("lock table nightmill.dead_letter in access exclusive mode")
-        _wait_for_a_waiting_session(pipeline)
+    with waiting_for_a_lock(pipeline) as running:
         pipeline.sql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
         _, said = running.communicate(timeout=30)
     assert running.returncode == 1
@@ -90,7 +92,7 @@ def _wait_for_a_waiting_session(pipeline: Pipeline) -> None:
     raise TimeoutError("no session waits")
 
 
-def test_what_is_not_there_is_refused_before_anything_is_imported(tmp_path: Path) -> None:
+def test_what_is_no_connection_is_refused_without_its_password() -> None:
     with command("status", AIRFLOW_CONN_NIGHTMILL_DB="postgres://a:hush/hush@db/x") as running:
         _, said = running.communicate(timeout=30)
     assert running.returncode == 1

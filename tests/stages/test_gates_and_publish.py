@@ -76,7 +76,7 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
-    with pytest.raises(Blocked, match=r"1 check failed: ExpectColumnValuesToBeInSet on title \(20 unexpected\)"):
+    with pytest.raises(Blocked, match=r"1 of 2 checks failed: ExpectColumnValuesToBeInSet on title \(20 unexpected\)"):
         check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
     blocked = batch_of(pipeline, batch.batch_id)
     assert (blocked.state, blocked.blocked_by) == (BatchState.BLOCKED, "check_staging")

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
-
-import psycopg
 
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
+from nightmill.exit_codes import exit_code
 
 DEFAULT_JOBS = Path("dags/jobs")
 
@@ -30,21 +27,7 @@ def main(argv: Sequence[str]) -> int:
 
         return simulator(list(argv[1:]))
     arguments = _parser().parse_args(_readable(argv))
-    try:
-        code = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return code
-    except NightmillError as fault:
-        print(f"error: {fault.cause}\nremedy: {fault.remedy}", file=sys.stderr)
-    except psycopg.OperationalError as fault:
-        print(f"error: the database did not finish the command ({type(fault).__name__})", file=sys.stderr)
-        print("remedy: run the command again; look into the server's log if it stays", file=sys.stderr)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads our output has seen enough
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
-    return 1
+    return exit_code(lambda: int(arguments.run(arguments)))
 
 
 def _readable(argv: Sequence[str]) -> Sequence[str]:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from nightmill.domain.errors import ConfigError, NightmillError
+from nightmill.domain.errors import ConfigError
+from nightmill.exit_codes import exit_code
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
 from nightmill.local.demo import has_input, load_input, run_demo, run_job, views_made
 from nightmill.local.ports import LOOPBACK
@@ -34,22 +35,16 @@ def main(argv: Sequence[str]) -> int:
     choices = parser.add_subparsers(dest="command", required=True)
     for name, (_, text) in commands.items():
         choices.add_parser(name, help=text, description=text)
-    try:
+
+    def command() -> int:
         if argv[:1] == ["cli"]:
             cli(Stack(settings_from_env()), argv[1:])
         if argv[:1] == ["run"]:
             return run(Stack(settings_from_env()), argv[1:])
-        command, _ = commands[parser.parse_args(argv).command]
-        return command(Stack(settings_from_env()))
-    except NightmillError as problem:
-        print(f"error: {problem.cause}\nremedy: {problem.remedy}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever reads our output has seen enough
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; `make down` stops what is running", file=sys.stderr)
-        return 130
+        chosen, _ = commands[parser.parse_args(argv).command]
+        return chosen(Stack(settings_from_env()))
+
+    return exit_code(command, interrupted="interrupted; `make down` stops what is running")
 
 
 def up(stack: Stack) -> int:

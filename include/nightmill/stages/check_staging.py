@@ -16,7 +16,6 @@ from nightmill.domain.job import Expectation
 from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted
 from nightmill.environment import Environment
 from nightmill.storage import batches, gates
 from nightmill.storage.batches import Batch
@@ -47,7 +46,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
         log.info("batch %s: %s of %s checks passed", batch_id, len(report) - len(failed), len(report))
         if not failed:
             return True
-        reason = f"{counted(len(failed), 'check')} failed: {'; '.join(_describe(one) for one in failed)}"
+        reason = f"{len(failed)} of {len(report)} checks failed: {'; '.join(_describe(one) for one in failed)}"
         if batch.state is BatchState.VALIDATING:
             batches.block(conn, batch, STAGE, reason)
         conn.commit()
