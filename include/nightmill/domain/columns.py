@@ -20,6 +20,7 @@ PROVENANCE_COLUMNS = (
     "model",
     "prompt_version",
     "answered_at",
+    "citations",
 )
 
 MOST_BYTES = 63  # of an identifier in Postgres

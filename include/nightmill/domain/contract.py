@@ -26,6 +26,7 @@ from nightmill.domain.yaml_mistakes import doubled_keys, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
 OPTIONAL_FILES = ("checks.yaml",)
+CITATION_CHECK = 2  # raised when the check refuses what it accepted before: stored answers are then checked again
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,8 @@ class JobDefinition:
     def validators_hash(self) -> str:
         """Changes with any rule that an answer must pass; stored answers are then checked again before reuse."""
         rules = self.job.validation.model_dump(mode="json", exclude_none=True)  # no rule is no change
+        if self.job.validation.citations:
+            rules["citation_check"] = CITATION_CHECK
         return short_hash(self.files["output.py"] + _canonical(rules))
 
     @cached_property

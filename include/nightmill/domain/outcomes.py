@@ -12,7 +12,10 @@ from nightmill.domain.failures import Failure
 
 @dataclass(frozen=True, slots=True)
 class CitedSpan:
-    """Where a quoted span stands in its source: characters start..end of the payload column `source`."""
+    """Where a quoted span stands in its source: characters start..end of the payload column `source`.
+
+    `differing` are the words that were misread, as (in the quotation, in the source).
+    """
 
     quote: str
     source: str
@@ -20,6 +23,7 @@ class CitedSpan:
     end: int
     method: str
     score: float
+    differing: tuple[tuple[str, str], ...] = ()
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):

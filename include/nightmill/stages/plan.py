@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import orjson
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.outcomes import Accepted
+from nightmill.domain.outcomes import Accepted, CitedSpan
 from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
@@ -78,16 +78,18 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     parents = ("outcome", f"rows_{pinned.job.publish.view}")
     made = [partitions.make(conn, parent, batch.batch_id) for parent in parents] if first_plan else []
     reuse.prepare(conn)
+    renewed = 0
     if not batch.params.get("reprocess"):
         reuse.find(conn, batch.batch_id, pinned.validators_hash)
         conn.commit()
-        _check_again(env, conn, batch, pinned)
+        renewed = _check_again(env, conn, batch, pinned)
     settling = Settling.of(pinned, batch.contract_id, batch.params)
     if not first_plan:
         return _settle_in_chunks(conn, batch, settling)
     tables = reuse.Partitions(*(one.table for one in made))
     last = (batch.item_count or 0) - 1
-    settled = reuse.settle(conn, batch.batch_id, 0, last, settling, tables, _shown_alike(conn, batch))
+    shown = None if renewed else _shown_alike(conn, batch)  # rows that are shown have the citations of before
+    settled = reuse.settle(conn, batch.batch_id, 0, last, settling, tables, shown)
     _attach(conn, batch, made)
     return settled
 
@@ -124,25 +126,30 @@ def _attach(conn: Connection, batch: Batch, made: Sequence[Unattached]) -> None:
     conn.commit()
 
 
-def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> None:
-    """Stored answers whose rules changed since: free of charge, and new rules are never bypassed."""
+def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDefinition) -> int:
+    """Stored answers whose rules changed since: free of charge, and new rules are never bypassed. How many passed."""
     checker = Checker(pinned)
     documents = payloads.Documents(conn, env.payloads, batch.batch_id)
     rejected: list[int] = []
-    renewed: list[int] = []
+    passed: dict[int, Sequence[CitedSpan]] = {}
     for ordinal, result_id, answer in reuse.outdated(conn):
         document = documents.of(ordinal) if checker.needs_payload else {}
         verdict = checker.check_text(orjson.dumps(answer).decode(), document)
         if isinstance(verdict, Accepted):
-            renewed.append(result_id)
+            passed[result_id] = verdict.citations
         else:
             rejected.append(ordinal)
-    if rejected or renewed:
-        log.info("%s stored answers pass today's rules, %s do not and are asked again", len(renewed), len(rejected))
+        if len(passed) >= CHUNK:
+            reuse.note_passed(conn, passed)
+            passed.clear()
+    reuse.note_passed(conn, passed)
     fence.enter(conn, batch.holder)
     reuse.reject(conn, rejected)
-    reuse.renew(conn, renewed, pinned.validators_hash)
+    renewed = reuse.renew(conn, pinned.validators_hash)
     conn.commit()
+    if rejected or renewed:
+        log.info("%s stored answers pass today's rules, %s do not and are asked again", renewed, len(rejected))
+    return renewed
 
 
 def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> tuple[int, int]:

@@ -3,13 +3,15 @@ key gave up for good before."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from psycopg import sql as composed
 from psycopg.rows import class_row
 
+from nightmill.domain.outcomes import CitedSpan
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.settlement import Settling
@@ -19,8 +21,9 @@ _ROOM_TO_JOIN = "set local work_mem = '64MB'"
 
 
 def prepare(conn: Connection) -> None:
-    """Make the session's temporary table; once per connection."""
+    """Make the session's temporary tables; once per connection."""
     conn.execute(sql.text("reusable_table"))
+    conn.execute(sql.text("renewed_table"))
 
 
 def find(conn: Connection, batch_id: int, validators_hash: str) -> int:
@@ -66,9 +69,16 @@ def reject(conn: Connection, ordinals: Sequence[int]) -> None:
         conn.execute(sql.text("reusable_reject"), {"ordinals": ordinals})
 
 
-def renew(conn: Connection, result_ids: Iterable[int], validators_hash: str) -> None:
-    """Note that stored answers passed today's rules."""
-    conn.execute(sql.text("results_renew"), {"ids": list(result_ids), "validators_hash": validators_hash})
+def note_passed(conn: Connection, passed: Mapping[int, Sequence[CitedSpan]]) -> None:
+    """Collect results whose answers pass today's rules, with the places of their quotations, for `renew`."""
+    if passed:
+        citations = [orjson.dumps(spans).decode() for spans in passed.values()]
+        conn.execute(sql.text("renewed_note"), {"ids": list(passed), "citations": citations})
+
+
+def renew(conn: Connection, validators_hash: str) -> int:
+    """Write down that the collected results pass today's rules, and where their quotations stand. How many they are."""
+    return conn.execute(sql.text("results_renew"), {"validators_hash": validators_hash}).rowcount
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Unstorable
 from nightmill.domain.failures import EndedAs, Failure
 from nightmill.domain.job import Job
+from nightmill.domain.outcomes import CitedSpan
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.provider_batches import ProviderBatch
@@ -40,7 +41,7 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     failure: Failure | None
     answer: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
-    citations: tuple[dict[str, Any], ...] = ()
+    citations: tuple[CitedSpan, ...] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
@@ -237,7 +238,7 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         arrival.sent_upstream,
         orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
         "{" + ",".join(arrival.notes) + "}" if arrival.notes else None,
-        orjson.dumps(list(arrival.citations)).decode() if arrival.citations else None,
+        orjson.dumps(arrival.citations).decode() if arrival.citations else None,
         arrival.prompt_tokens,
         arrival.completion_tokens,
         arrival.cached_tokens,

@@ -11,26 +11,28 @@ import orjson
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.embeddings import VECTOR, dimensions_of
-from nightmill.domain.failures import classify_unfinished_answer, rejected
-from nightmill.domain.job import CitationRule
-from nightmill.domain.outcomes import Accepted, CitedSpan, Verdict
-from nightmill.domain.prompt import written
-from nightmill.validators.citations import find_citation
+from nightmill.domain.failures import Failure, classify_unfinished_answer, rejected
+from nightmill.domain.outcomes import Accepted, Verdict
+from nightmill.validators.citation_rules import CitationRules
 from nightmill.validators.schema import AnswerReader, Invalid
 
 
 class Checker:
-    """Checks the answers of one contract."""
+    """Checks the answers of one contract.
 
-    def __init__(self, definition: JobDefinition) -> None:
+    With `explain`, the message of a refused answer says what the document reads instead: it is for the model that is
+    asked again, and is neither stored nor logged.
+    """
+
+    def __init__(self, definition: JobDefinition, *, explain: bool = False) -> None:
         self._reader = AnswerReader(definition.output)
-        self._rules = definition.job.validation.citations
+        self._citations = CitationRules(definition.job.validation.citations, explain=explain)
         self._dimensions = dimensions_of(definition.job) if definition.job.provider.embeds else None
 
     @property
     def needs_payload(self) -> bool:
         """Whether a check reads the document."""
-        return bool(self._rules)
+        return bool(self._citations.rules)
 
     def check_message(
         self, finish_reason: str | None, refusal: bool, text: str | None, payload: Mapping[str, Any]
@@ -54,24 +56,7 @@ class Checker:
             return rejected(read.code, "; ".join(read.findings) or read.code)
         if self._dimensions and len(read.answer[VECTOR]) != self._dimensions:
             return rejected("wrong_dimensions", f"{len(read.answer[VECTOR])} numbers instead of {self._dimensions}")
-        return self._cite(read.answer, read.notes, payload)
-
-    def _cite(self, answer: dict[str, Any], notes: tuple[str, ...], payload: Mapping[str, Any]) -> Verdict:
-        spans = []
-        for rule in self._rules:
-            quotes = answer.get(rule.quote)
-            for quote in quotes if isinstance(quotes, list) else [quotes]:
-                span = _locate(rule, quote, payload)
-                if span is None:
-                    return rejected("citation_missing", f"{rule.quote} is not a span of {rule.source}")
-                spans.append(span)
-        return Accepted(answer, notes, tuple(spans))
-
-
-def _locate(rule: CitationRule, quote: Any, payload: Mapping[str, Any]) -> CitedSpan | None:
-    if not isinstance(quote, str):
-        return None
-    found = find_citation(quote, written(payload.get(rule.source) or ""), rule.min_score)
-    if found is None:
-        return None
-    return CitedSpan(rule.quote, rule.source, found.start, found.end, found.method, found.score)
+        found = self._citations.check(read.answer, payload)
+        if isinstance(found, Failure):
+            return found
+        return Accepted(read.answer, read.notes, found)

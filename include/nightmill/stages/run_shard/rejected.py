@@ -35,7 +35,7 @@ class RejectedAnswers:
 
     def __init__(self, context: ShardContext, failed: Mapping[int, FailedItem]) -> None:
         self._context = context
-        self._checker = Checker(context.pinned)
+        self._checker = Checker(context.pinned, explain=True)
         self._lines: dict[int, tuple[Path, int, int]] = {}
         wanted: dict[int, set[int]] = {}
         for one in failed.values():

@@ -126,7 +126,7 @@ class ResultReader:
             failure=verdict if isinstance(verdict, Failure) else None,
             answer=accepted.answer if accepted else None,
             notes=accepted.notes if accepted else (),
-            citations=tuple(map(_as_json, accepted.citations)) if accepted else (),
+            citations=accepted.citations if accepted else (),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
@@ -160,7 +160,3 @@ class ResultReader:
             for _, offset, length in found:
                 line = content[offset : offset + length].rstrip(b"\r\n")
                 yield line.removeprefix(BOM) if offset == 0 else line
-
-
-def _as_json(span: Any) -> dict[str, Any]:
-    return {name: getattr(span, name) for name in span.__slots__}

@@ -1,6 +1,6 @@
 with linked as materialized (
     select item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, result.result_id,
-        result.answer, result.model, result.prompt_version, result.answered_at
+        result.answer, result.model, result.prompt_version, result.answered_at, result.citations
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
         and item.ordinal between %(first)s and %(last)s
@@ -12,7 +12,7 @@ with linked as materialized (
     from linked
 )
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
-    prompt_version, answered_at{names})
+    prompt_version, answered_at, citations{names})
 select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model, prompt_version,
-    answered_at{typed}
+    answered_at, nullif(citations, '[]'){typed}
 from linked, jsonb_to_record(linked.answer) as typed ({record})

@@ -18,9 +18,9 @@ with stored as (
     where accepted
 )
 insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
-    prompt_version, answered_at{names})
+    prompt_version, answered_at, citations{names})
 select %(batch_id)s, item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, arrived.result_id,
-    false, coalesce(arrived.model, ''), %(prompt_version)s, statement_timestamp(){typed}
+    false, coalesce(arrived.model, ''), %(prompt_version)s, statement_timestamp(), arrived.citations{typed}
 from pg_temp.arrived
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
     and item.ordinal between %(first)s and %(last)s,

@@ -1,1 +1,3 @@
-update nightmill.result set validators_hash = %(validators_hash)s where result_id = any(%(ids)s)
+update nightmill.result set validators_hash = %(validators_hash)s, citations = renewed.citations
+from pg_temp.renewed
+where result.result_id = renewed.result_id

@@ -11,7 +11,8 @@ create table {rows} (
     reused boolean,
     model text,
     prompt_version text,
-    answered_at timestamptz{typed}
+    answered_at timestamptz,
+    citations jsonb{typed}
 ) partition by list (batch_id);
 
 create trigger guard_settling after insert on {rows}
