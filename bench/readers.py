@@ -54,7 +54,7 @@ def _attach_others(site: Site) -> None:
                     "insert into nightmill.{} select {}, ordinal, source_id, source_version, tenant, domain, "
                     "result_id, reused, model, prompt_version, answered_at, title, topic, pages "
                     "from nightmill.rows_bench where batch_id = {} and ordinal < {}"
-                ).format(sql.Identifier(f"rows_bench_{other}"), other, shown, OTHER_ROWS)
+                ).format(sql.Identifier(f"rows_{other}"), other, shown, OTHER_ROWS)
             )
             conn.execute("select nightmill.attach_partition('rows_bench', %s)", (other,))
             conn.execute("select nightmill.index_partition('rows_bench', %s)", (other,))

@@ -43,7 +43,7 @@ class AirflowConnection:
     def database_url(self) -> str:
         """The DSN of a Postgres connection; extra keys that libpq knows become parameters (sslmode, ...)."""
         plain = {key: value for key, value in self.extra.items() if key in _PARAMETERS and isinstance(value, str | int)}
-        query = f"?{urlencode(plain)}" if plain else ""
+        query = f"?{urlencode(plain, quote_via=quote)}" if plain else ""  # libpq reads no + as a space
         credentials = f"{quote(self.login, safe='')}:{quote(self.password, safe='')}"
         return f"postgresql://{credentials}@{self.host}:{self.port or 5432}/{quote(self.schema, safe='')}{query}"
 

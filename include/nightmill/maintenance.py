@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 def run(
     env: Environment, jobs: Mapping[str, JobDefinition], owner_dsn: str | None, sweep: Sweep, *, dry_run: bool
 ) -> list[Action]:
-    """One sweep: what it did, or would do, logged and (unless it is a dry run) kept in the ledger.
+    """One sweep: what it did, or would do, logged and (unless it is a dry run) kept in the ledger. What failed is among
+    it and stopped nothing else; `refuse_failed` makes it a fault.
 
     `owner_dsn` is for retention only, the one sweep that deletes; without it nothing is deleted, and that is said.
     """
@@ -43,7 +44,9 @@ def run(
 
 def _tell(env: Environment, sweep: Sweep, done: list[Action], dry_run: bool) -> None:
     for one in done:
-        log.log(logging.WARNING if one.alert else logging.INFO, "%s%s", "dry run: " if dry_run else "", one)
+        log.log(
+            logging.WARNING if one.alert or one.failed else logging.INFO, "%s%s", "dry run: " if dry_run else "", one
+        )
     if not done:
         log.info("%s: nothing to do", sweep)
     if not dry_run:

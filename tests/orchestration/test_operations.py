@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.pipeline import Pipeline
-from support.steps import batch_of, one_shard, provider_batches, set_faults, wake_until
+from support.steps import batch_of, one_shard, provider_batches, run_unchecked, set_faults, wake_until
 
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.states import BatchState
@@ -36,12 +36,16 @@ def in_a_task(params: dict[str, Any]) -> Any:
     return set_current_context({"params": params, "dag_run": SimpleNamespace(triggering_user_name="ann")})  # type: ignore[typeddict-item]
 
 
-def test_maintenance_sweeps_one_after_the_other_and_a_failed_one_stops_no_other() -> None:
+def test_maintenance_sweeps_one_after_the_other_and_a_failed_one_stops_no_other_and_fails_the_run() -> None:
     dag = operations.maintenance_dag(JOBS)
-    assert [one.task_id for one in dag.topological_sort()] == [str(one) for one in Sweep]
-    assert {one.trigger_rule.value for one in dag.tasks} == {"all_done"}
+    *sweeps, verdict = dag.topological_sort()
+    assert [one.task_id for one in sweeps] == [str(one) for one in Sweep]
+    assert {one.trigger_rule.value for one in sweeps} == {"all_done"}
+    # Airflow calls a run as its last tasks ended: the only one fails with any of the sweeps.
+    assert [one.task_id for one in dag.leaves] == [verdict.task_id]
+    assert (verdict.trigger_rule.value, verdict.upstream_task_ids) == ("all_success", {str(one) for one in Sweep})
     assert (dag.max_active_runs, dag.catchup) == (1, False)
-    assert all(one.execution_timeout is not None for one in dag.tasks)
+    assert all(one.execution_timeout is not None for one in sweeps)
 
 
 def test_the_cancel_form_takes_a_batch_or_a_run() -> None:
@@ -80,3 +84,19 @@ def test_a_dry_run_of_every_sweep_changes_nothing(deployed: Pipeline) -> None:
             operations.sweep(str(one), str(deployed.folder.parent))
     assert deployed.sql("select count(*) from nightmill.maintenance_action") == [(0,)]
     assert not batch_of(deployed, batch.batch_id).ended
+
+
+def test_a_sweep_task_fails_when_a_part_of_the_sweep_failed_and_the_rest_was_done(
+    deployed: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_OWNER", deployed.admin_dsn)
+    for number in (1, 2, 3):
+        run_unchecked(deployed, f"run-{number}")
+    deployed.sql("update nightmill.batch set ended_at = ended_at - interval '100 days'")
+    deployed.edit("job.yaml", "publish:", "maintenance: {keep_published: 1}\npublish:")
+    deployed.sql("create view public.kept as select source_id from nightmill.rows_1")
+    with in_a_task({"dry_run": False}), pytest.raises(AirflowFailException, match="1 part of this sweep failed"):
+        operations.sweep("retention", str(deployed.folder.parent))
+    assert deployed.sql("select batch_id from nightmill.batch where retired_at is not null") == [(2,)]

@@ -28,7 +28,7 @@ def test_unsettled_items_fail_reconcile_with_their_shards_named(pipeline: Pipeli
 
 def test_rows_are_indexed_by_source_id_when_all_of_them_are_there(pipeline: Pipeline) -> None:
     batch = pipeline.freeze()
-    indexes = f"select indexdef from pg_indexes where tablename = 'rows_notes_{batch.batch_id}'"
+    indexes = f"select indexdef from pg_indexes where tablename = 'rows_{batch.batch_id}'"
     pipeline.drive(pipeline.plan(batch))
     assert pipeline.sql(indexes) == []
     for _ in range(2):  # clearing makes no second one

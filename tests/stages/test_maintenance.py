@@ -149,7 +149,7 @@ def test_raw_files_go_first_then_the_batch_and_what_is_shown_or_needed_for_a_rol
     assert [one.batch_id for one in swept(pipeline, Sweep.RETENTION, dry_run=True)] == [first]
     assert [one.batch_id for one in swept(pipeline, Sweep.RETENTION)] == [first]
     assert swept(pipeline, Sweep.RETENTION) == []
-    for parent in ("item", "attempt", "outcome", "rows_notes"):
+    for parent in ("item", "attempt", "outcome", "rows"):
         assert pipeline.sql("select to_regclass(%s)", f"nightmill.{parent}_{first}") == [(None,)]
         assert pipeline.sql("select to_regclass(%s) is not null", f"nightmill.{parent}_{second}") == [(True,)]
     assert not (pipeline.store / "notes" / f"batch-{first}").exists()

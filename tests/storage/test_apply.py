@@ -50,7 +50,7 @@ def test_a_batch_after_an_extension_gets_the_new_column(ledger: Ledger) -> None:
     ledger.validating(3)
     apply(ledger.admin_dsn, definition(output=WITH_LANGUAGE))
     batch = ledger.validating(4)
-    assert ledger.sql(f"select count(*) from nightmill.rows_notes_{batch.batch_id} where language is null") == [(4,)]
+    assert ledger.sql(f"select count(*) from nightmill.rows_{batch.batch_id} where language is null") == [(4,)]
 
 
 @pytest.mark.parametrize(

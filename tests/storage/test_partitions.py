@@ -53,7 +53,7 @@ def test_two_calls_index_a_batchs_rows_once_beside_readers(ledger: Ledger) -> No
         other.join(10)
         assert not other.is_alive()
         second.commit()
-    assert len(ledger.sql(f"select indexname from pg_indexes where tablename = 'rows_notes_{batch.batch_id}'")) == 1
+    assert len(ledger.sql(f"select indexname from pg_indexes where tablename = 'rows_{batch.batch_id}'")) == 1
 
 
 def test_retiring_ends_in_its_timeout_beside_an_old_reader_and_is_finished_by_the_next_call(ledger: Ledger) -> None:
@@ -98,7 +98,7 @@ def test_retiring_ends_in_its_timeout_beside_an_old_reader_and_is_finished_by_th
         assert owner.execute("show lock_timeout").fetchone() == ("0",)
         assert owner.execute("show statement_timeout").fetchone() == ("0",)
         assert reader.execute(LOOK).fetchone() == (40, new.batch_id, new.batch_id, 1)
-    assert ledger.sql("select to_regclass(%s)", f"nightmill.rows_notes_{old.batch_id}") == [(None,)]
+    assert ledger.sql("select to_regclass(%s)", f"nightmill.rows_{old.batch_id}") == [(None,)]
 
 
 def test_a_reader_with_an_old_snapshot_is_never_the_victim_of_retiring(ledger: Ledger) -> None:

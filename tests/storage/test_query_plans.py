@@ -81,8 +81,8 @@ def test_a_point_read_of_the_view_uses_the_index_of_the_shown_partition_only(fil
         for prepared in (False, True):
             conn.execute(f"set plan_cache_mode = {'force_generic_plan' if prepared else 'auto'}")
             nodes = plan(conn, "select * from results.notes where source_id = 'doc-77'")
-            assert touched(nodes, "rows_notes") == {f"rows_notes_{BATCHES}"}
-            scans = [node for node in nodes if node.get("Relation Name") == f"rows_notes_{BATCHES}"]
+            assert touched(nodes, "rows") == {f"rows_{BATCHES}"}
+            scans = [node for node in nodes if node.get("Relation Name") == f"rows_{BATCHES}"]
             assert {node["Node Type"] for node in scans} <= {"Index Scan", "Bitmap Heap Scan"}
             assert nodes[0]["Actual Rows"] == 1
 
@@ -90,7 +90,7 @@ def test_a_point_read_of_the_view_uses_the_index_of_the_shown_partition_only(fil
 def test_a_scan_of_the_view_reads_no_other_batchs_partition(filled: Ledger) -> None:
     with filled.reader() as conn:
         nodes = plan(conn, "select avg(pages) from results.notes")
-        assert touched(nodes, "rows_notes") == {f"rows_notes_{BATCHES}"}
+        assert touched(nodes, "rows") == {f"rows_{BATCHES}"}
 
 
 def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_flight(filled: Ledger, items: int) -> None:

@@ -7,14 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from psycopg import IsolationLevel, errors
 from support.figures import note
-from support.ledger import LOOK, Ledger
+from support.ledger import LOOK, Ledger, apply
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
+from nightmill.stages import apply as apply_stage
 from nightmill.storage import batches, fence, gates
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
@@ -182,3 +184,67 @@ def test_a_reader_reaches_the_view_and_nothing_behind_it(ledger: Ledger) -> None
             with pytest.raises(errors.InsufficientPrivilege):
                 conn.execute(f"select 1 from nightmill.{table}")
             conn.rollback()
+
+
+# Cheap, so that the planner asks it before it asks which batch is shown.
+_LEAK = """
+create function pg_temp.seen(batch_id bigint, title text) returns boolean language plpgsql cost 0.0000001 as
+$$ begin raise notice '%', batch_id; return true; end $$
+"""
+
+
+def _leaked(ledger: Ledger) -> set[int]:
+    """The batches of which a reader's own function gets rows to see."""
+    with ledger.reader() as conn:
+        seen: set[int] = set()
+        conn.add_notice_handler(lambda notice: seen.add(int(notice.message_primary or 0)))
+        conn.execute(_LEAK)
+        conn.execute("set enable_partition_pruning = off")
+        conn.execute("select count(*) from results.notes where pg_temp.seen(batch_id, title)")
+        conn.execute("select max(pages) filter (where pg_temp.seen(batch_id, title)) from results.notes")
+        conn.rollback()
+    return seen
+
+
+def test_a_readers_own_function_sees_no_row_of_a_batch_that_is_not_published(ledger: Ledger) -> None:
+    shown, earlier, staged = ledger.validating(5), ledger.validating(6), ledger.validating(7)
+    ledger.publish(shown)
+    assert staged.batch_id != earlier.batch_id
+    assert _leaked(ledger) == {shown.batch_id}
+
+
+def test_apply_gives_a_view_of_before_its_barrier_and_keeps_its_grants(ledger: Ledger) -> None:
+    shown, staged = ledger.validating(5), ledger.validating(6)
+    ledger.publish(shown)
+    ledger.sql("alter view results.notes reset (security_barrier)")
+    assert _leaked(ledger) == {shown.batch_id, staged.batch_id}
+    before = ledger.sql("select oid, relacl::text from pg_class where oid = 'results.notes'::regclass")
+    assert apply(ledger.admin_dsn, ledger.job) == "redefined"
+    assert _leaked(ledger) == {shown.batch_id}
+    assert before == ledger.sql("select oid, relacl::text from pg_class where oid = 'results.notes'::regclass")
+    assert apply(ledger.admin_dsn, ledger.job) == "unchanged"
+
+
+def test_apply_gives_the_barrier_to_a_view_whose_job_has_no_folder_any_more(ledger: Ledger, tmp_path: Path) -> None:
+    ledger.sql("alter view results.notes set (security_barrier = false)")
+    assert [(one.job, one.view, one.outcome) for one in apply_stage.run(ledger.admin_dsn, tmp_path)] == [
+        ("notes", "notes", "redefined")
+    ]
+    assert apply_stage.run(ledger.admin_dsn, tmp_path) == []
+    with ledger.reader() as conn:
+        row = conn.execute("select reloptions from pg_class where oid = 'results.notes'::regclass").fetchone()
+        assert row == (["security_barrier=true"],)
+
+
+def test_no_view_that_filters_rows_for_a_reader_or_the_console_lacks_a_barrier(ledger: Ledger) -> None:
+    """A view without a condition hides no row. The console may read every row that provider_batch_usage leaves out."""
+    lacking = ledger.sql(
+        "select oid::regclass::text from pg_class where relkind = 'v' "
+        "and relnamespace in ('nightmill'::regnamespace, 'results'::regnamespace) "
+        "and not coalesce(reloptions @> array['security_barrier=true'], false) "
+        "and pg_get_viewdef(oid) ~* '\\mwhere\\M' order by 1"
+    )
+    assert lacking == [("nightmill.attempt_cost",), ("nightmill.provider_batch_usage",)]
+    for table in ("attempt", "batch", "provider_batch", "price"):
+        may_read = f"select has_table_privilege('nightmill_console', 'nightmill.{table}', 'select')"
+        assert ledger.sql(may_read) == [(True,)]

@@ -58,7 +58,7 @@ def _column(table: str) -> str:
 
 def test_an_attached_partition_cannot_be_written_past_its_parent(ledger: Ledger) -> None:
     batch = ledger.frozen(settle=True)
-    for parent in ("item", "outcome", "attempt", "rows_notes"):
+    for parent in ("item", "outcome", "attempt", "rows"):
         table = f"nightmill.{parent}_{batch.batch_id}"
         for statement in ("update {0} set ordinal = 0", "delete from {0}", "insert into {0} select * from {0}"):
             assert ledger.refused(statement.format(table)) == "42501"

@@ -12,23 +12,28 @@ from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.stages import cancel as stage
+from nightmill.storage.maintenance import isolated
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run all sweeps, or the one that is named, and print what was done."""
+    """Run all sweeps, or the one that is named, and print what was done; 1 where something of it failed."""
     env, jobs = environment_of(os.environ), maintenance.live_jobs(arguments.jobs)
     sweeps = [Sweep(arguments.sweep)] if arguments.sweep else list(Sweep)
-    done = [
-        action
-        for sweep in sweeps
-        for action in maintenance.run(env, jobs, _owner(), sweep, dry_run=arguments.dry_run)
-    ]  # fmt: skip
+    done: list[Action] = []
+    for sweep in sweeps:
+        with isolated(done, sweep):
+            done += maintenance.run(env, jobs, _owner(), sweep, dry_run=arguments.dry_run)
+    code = 1 if any(one.failed for one in done) else 0
     if arguments.json:
         print(json.dumps([fields(one) for one in done]))
-        return 0
+        return code
     head = "dry run, nothing was done: " if arguments.dry_run else ""
-    print("\n".join(f"{head}{'ALERT ' if one.alert else ''}{one}" for one in done) or "nothing to do")
-    return 0
+    print("\n".join(f"{head}{_mark(one)}{one}" for one in done) or "nothing to do")
+    return code
+
+
+def _mark(one: Action) -> str:
+    return "FAILED " if one.failed else "ALERT " if one.alert else ""
 
 
 def _owner() -> str | None:
@@ -40,7 +45,13 @@ def _owner() -> str | None:
 
 def fields(one: Action) -> dict[str, object]:
     """One action as JSON."""
-    return {"sweep": str(one.sweep), "batch_id": one.batch_id, "what": one.what, "alert": one.alert}
+    return {
+        "sweep": str(one.sweep),
+        "batch_id": one.batch_id,
+        "what": one.what,
+        "alert": one.alert,
+        "failed": one.failed,
+    }
 
 
 def cancel(arguments: argparse.Namespace) -> int:

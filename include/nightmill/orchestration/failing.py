@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from nightmill.domain.errors import NightmillError, StaleWriter, Terminal
+from nightmill.domain.foreign_faults import described
 
 _MISSING = {"42883", "42P01", "42703"}  # function, table, column
 
@@ -28,13 +27,7 @@ def as_airflow_failure() -> Iterator[None]:
     except AirflowException:
         raise
     except Exception as fault:  # its text can quote a document or an answer
-        raise AirflowException(f"{type(fault).__name__} {_state(fault)}at {_place(fault)}{_remedy(fault)}") from None
-
-
-def _state(fault: Exception) -> str:
-    """The database's error code, which quotes nothing."""
-    code = getattr(fault, "sqlstate", None)
-    return f"(SQLSTATE {code}) " if code else ""
+        raise AirflowException(f"{described(fault, passed_by=__file__)}{_remedy(fault)}") from None
 
 
 def _remedy(fault: Exception) -> str:
@@ -44,10 +37,3 @@ def _remedy(fault: Exception) -> str:
     return (
         ". Remedy: The ledger does not fit this version of nightmill: run `python -m nightmill init-db`, then `doctor`."
     )
-
-
-def _place(fault: Exception) -> str:
-    """The way through our own code, innermost last."""
-    way = traceback.extract_tb(fault.__traceback__)
-    frames = [frame for frame in way if "/nightmill/" in frame.filename and frame.filename != __file__]
-    return " > ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-4:])

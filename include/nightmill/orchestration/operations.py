@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 
-from nightmill.domain.maintenance import Sweep
+from nightmill.domain.maintenance import Sweep, refuse_failed
 from nightmill.orchestration.failing import as_airflow_failure
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TAGS = ["nightmill", "operations"]
 EVERY = "*/15 * * * *"
 SWEEP_LIMIT = timedelta(minutes=30)
+VERDICT = "every_sweep_was_done"
 DEFAULTS = {"owner": "nightmill", "retries": 2, "retry_delay": timedelta(seconds=10)}
 
 
@@ -71,7 +73,8 @@ def wind_down(batch_id: int) -> None:
 
 
 def maintenance_dag(built_in: Path) -> DAG:
-    """nightmill_maintenance: the sweeps one after the other. One that fails stops none of the others."""
+    """nightmill_maintenance: the sweeps one after the other. One that fails stops none of the others, and the run has
+    failed then."""
     with DAG(
         "nightmill_maintenance",
         description="Winds down what was cancelled, looks for what hangs, and deletes what is past its time.",
@@ -85,7 +88,10 @@ def maintenance_dag(built_in: Path) -> DAG:
         default_args=DEFAULTS | {"execution_timeout": SWEEP_LIMIT, "trigger_rule": "all_done"},
         auto_register=False,
     ) as dag:
-        chain(*[task(task_id=str(one))(sweep)(str(one), str(built_in)) for one in Sweep])
+        sweeps = [task(task_id=str(one))(sweep)(str(one), str(built_in)) for one in Sweep]
+        chain(*sweeps)
+        # The last task decides what the run is: without this one a run would be green whose last sweep alone was done.
+        sweeps >> EmptyOperator(task_id=VERDICT, trigger_rule="all_success")
     return dag
 
 
@@ -104,4 +110,5 @@ def sweep(name: str, built_in: str) -> None:
                 owner = lookup(OWNER).database_url()
             except ConfigError:
                 owner = None
-        maintenance.run(environment(), maintenance.live_jobs(Path(built_in)), owner, Sweep(name), dry_run=dry_run)
+        jobs = maintenance.live_jobs(Path(built_in))
+        refuse_failed(maintenance.run(environment(), jobs, owner, Sweep(name), dry_run=dry_run))

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from nightmill.providers.port import BatchStatus, BatchWatcher
-from nightmill.storage import wakeups
+from nightmill.storage import ledger, wakeups
 from nightmill.storage.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
@@ -96,9 +96,8 @@ class ShardPoller:
     async def _read(self, shard_ids: list[int]) -> Wakeups:
         if self._conn is None or self._watcher is None:
             dsn, self._watcher = await self._opener()
-            self._conn = await psycopg.AsyncConnection.connect(
-                dsn, autocommit=True, application_name="nightmill triggerer", connect_timeout=10
-            )
+            arguments = ledger.arguments(dsn) | {"application_name": "nightmill triggerer"}
+            self._conn = await psycopg.AsyncConnection.connect(**arguments, autocommit=True)
         return await wakeups.read(self._conn, shard_ids)
 
     async def _changed(self, found: Wakeups) -> dict[int, BatchStatus]:

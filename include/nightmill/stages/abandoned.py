@@ -24,15 +24,16 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], *, dry_run: bool = 
     done: list[Action] = []
     with env.ledger() as conn:
         for one in maintenance.last_seen(conn):
-            grace = timedelta(seconds=_grace_s(conn, jobs, one))
-            silent = env.now() - one.last_seen
-            if silent <= grace:
-                continue
-            reason = f"abandoned: nothing was seen of it for {duration(silent.total_seconds())}"
-            if not dry_run:
-                batches.cancel(conn, one.batch_id, reason)
-            conn.commit()
-            done.append(Action(Sweep.ABANDONED, f"cancelled, {reason}", one.batch_id, alert=True))
+            with maintenance.isolated(done, Sweep.ABANDONED, one.batch_id, conn=conn):
+                grace = timedelta(seconds=_grace_s(conn, jobs, one))
+                silent = env.now() - one.last_seen
+                if silent <= grace:
+                    continue
+                reason = f"abandoned: nothing was seen of it for {duration(silent.total_seconds())}"
+                if not dry_run:
+                    batches.cancel(conn, one.batch_id, reason)
+                conn.commit()
+                done.append(Action(Sweep.ABANDONED, f"cancelled, {reason}", one.batch_id, alert=True))
     return done
 
 

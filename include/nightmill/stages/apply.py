@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightmill.domain.errors import NightmillError
+import psycopg
+
+from nightmill.domain.errors import ConfigError, NightmillError, Terminal
 from nightmill.storage import job_folders, views
-from nightmill.storage.ledger import connect
+from nightmill.storage.ledger import Connection, connect
 from nightmill.validators.definition import check_definition
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of one job folder: `created`, `extended`, `unchanged`, or `broken` with its fault."""
+    """What came of one job folder: `created`, `extended`, `redefined`, `unchanged`, or `broken` with its fault."""
 
     job: str
     folder: Path
@@ -24,16 +28,51 @@ class Applied:
 
 def run(owner_dsn: str, built_in: Path) -> list[Applied]:
     """Apply every job folder below `built_in` and NIGHTMILL_JOBS_PATH, each in a transaction of its own. One broken
-    folder stops no other."""
+    folder stops no other. Views whose job has no folder any more get what a view must have."""
     found = job_folders.find(job_folders.roots(built_in))
     done = [Applied("(folders)", built_in, None, "broken", fault) for fault in found.faults]
     for name, folder in found.folders.items():
         try:
             definition = job_folders.read(folder)
             check_definition(definition)
-            with connect(owner_dsn, application="nightmill apply") as conn:
+            with _owner(owner_dsn) as conn:
                 outcome = views.apply(conn, definition)
             done.append(Applied(name, folder, definition.job.publish.view, outcome))
         except NightmillError as fault:
             done.append(Applied(name, folder, None, "broken", fault))
+    return done + _without_folder(owner_dsn, built_in, set(found.folders))
+
+
+def _without_folder(owner_dsn: str, built_in: Path, folders: set[str]) -> list[Applied]:
+    try:
+        with _owner(owner_dsn) as conn:
+            left = [(view, job) for view, job in views.unprotected(conn).items() if job not in folders]
+    except NightmillError as fault:
+        return [Applied("(views)", built_in, None, "broken", fault)]
+    done = []
+    for view, job in left:
+        try:
+            with _owner(owner_dsn) as conn:
+                views.protect(conn, view)
+            done.append(Applied(job, built_in, view, "redefined"))
+        except NightmillError as fault:
+            done.append(Applied(job, built_in, None, "broken", fault))
     return done
+
+
+@contextmanager
+def _owner(dsn: str) -> Iterator[Connection]:
+    """One transaction of the owner's. What the database refuses is the fault of one folder, not of all."""
+    try:
+        with connect(dsn, application="nightmill apply") as conn:
+            yield conn
+    except psycopg.errors.InsufficientPrivilege as fault:
+        raise ConfigError(
+            f"The login may not apply job folders: {fault.diag.message_primary}.",
+            "Use a login that is a member of nightmill_owner, in the connection nightmill_owner.",
+        ) from fault
+    except psycopg.Error as fault:
+        raise Terminal(
+            f"The database refused it ({type(fault).__name__}): {fault.diag.message_primary or 'connection lost'}.",
+            "Mend what it names, then run apply again; `python -m nightmill doctor` looks at the ledger.",
+        ) from fault

@@ -17,8 +17,9 @@ from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, gates
+from nightmill.storage import batches, gates, ledger
 from nightmill.storage.batches import Batch
+from nightmill.storage.connection_parameters import PATIENCE
 from nightmill.validators.argument_types import library, refusals
 from nightmill.validators.expectations import NO_ARGUMENTS
 
@@ -84,7 +85,12 @@ def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[st
 
 
 def _sqlalchemy_url(dsn: str) -> str:
-    return "postgresql+psycopg://" + dsn.split("://", 1)[1]
+    """The ledger's address for a library that opens the connection itself, as it is opened everywhere."""
+    from sqlalchemy.engine import make_url
+
+    url = make_url("postgresql+psycopg://" + dsn.split("://", 1)[1])
+    arguments = {name: value for name, value in ledger.arguments(dsn).items() if name in (*PATIENCE, "options")}
+    return url.update_query_dict(arguments).render_as_string(hide_password=False)
 
 
 def _expectation(gx: Any, check: Expectation) -> Any:

@@ -6,7 +6,7 @@ is cancelled. One whose token nobody here knows may belong to another deployment
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from nightmill.domain.contract import JobDefinition
@@ -27,19 +27,17 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], *, dry_run: bool = 
     done: list[Action] = []
     seen: set[str] = set()
     for name, definition in jobs.items():
-        try:
+        with maintenance.isolated(done, Sweep.ORPHANS, unit=f"the account of job {name} was not looked at"):
             account = env.account(definition).fingerprint
             if account in seen:
                 continue
-            seen.add(account)
             with env.provider(definition) as provider:
-                done += _of_account(env, provider, dry_run)
-        except NightmillError as fault:
-            done.append(Action(Sweep.ORPHANS, f"the account of job {name} was not looked at: {fault.cause}"))
+                seen.add(account)  # where the job itself is broken, another one may look at its account
+                _of_account(env, provider, dry_run, done)
     return done
 
 
-def _of_account(env: Environment, provider: BatchProvider, dry_run: bool) -> Iterator[Action]:
+def _of_account(env: Environment, provider: BatchProvider, dry_run: bool, done: list[Action]) -> None:
     listed = provider.list_submitted(env.now() - LOOK_BACK)
     alive = [one for one in listed.found if one.status not in _OVER]
     with env.ledger() as conn:  # read after the listing: what was made meanwhile is known by now
@@ -48,10 +46,13 @@ def _of_account(env: Environment, provider: BatchProvider, dry_run: bool) -> Ite
         row = known.get(one.token or "")
         if row is None:
             told = f"{one.provider_id} ({one.raw_status}) carries a token that this ledger does not know; if no other "
-            yield Action(Sweep.ORPHANS, told + "deployment uses this account, cancel it at the provider", alert=True)
+            told += "deployment uses this account, cancel it at the provider"
+            done.append(Action(Sweep.ORPHANS, told, alert=True))
         elif _unfollowed(one, row):
-            told = f"{one.provider_id} ({one.raw_status}) was given up or made twice and is still alive"
-            yield Action(Sweep.ORPHANS, f"{told}; {_stopped(provider, one, dry_run)}", row.batch_id, alert=True)
+            with maintenance.isolated(done, Sweep.ORPHANS, row.batch_id, unit=one.provider_id):
+                told = f"{one.provider_id} ({one.raw_status}) was given up or made twice and is still alive"
+                what, failed = _stopped(provider, one, dry_run)
+                done.append(Action(Sweep.ORPHANS, f"{told}; {what}", row.batch_id, alert=True, failed=failed))
 
 
 def _unfollowed(one: BatchSnapshot, row: KnownToken) -> bool:
@@ -60,10 +61,11 @@ def _unfollowed(one: BatchSnapshot, row: KnownToken) -> bool:
     return row.provider_id is not None and row.provider_id != one.provider_id
 
 
-def _stopped(provider: BatchProvider, one: BatchSnapshot, dry_run: bool) -> str:
+def _stopped(provider: BatchProvider, one: BatchSnapshot, dry_run: bool) -> tuple[str, bool]:
+    """What came of it, and whether it failed."""
     if dry_run:
-        return "it would be cancelled at the provider"
+        return "it would be cancelled at the provider", False
     try:
-        return f"it was cancelled at the provider and is {provider.cancel(one.provider_id).raw_status}"
+        return f"it was cancelled at the provider and is {provider.cancel(one.provider_id).raw_status}", False
     except NightmillError as fault:
-        return f"cancelling it failed: {fault.cause}"
+        return f"cancelling it failed: {fault.cause}", True

@@ -124,6 +124,7 @@ def _open_child(conn: Connection, live: JobDefinition, request: ReplayRequest) -
         return existing
     check_definition(live)
     views.refuse_unapplied(conn, live)
+    replay.hold(conn, request.parent_id)  # retention leaves it alone until it has a child
     prospect = _prospect(conn, live, request.parent_id, request.choice)
     contract_id = contracts.pin(conn, live)
     if existing is not None and existing.contract_id == contract_id:

@@ -16,7 +16,7 @@ from nightmill.domain.job import Maintenance
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import contracts, ledger, payloads, retention
+from nightmill.storage import contracts, fence, ledger, maintenance, payloads, retention
 from nightmill.storage.ledger import Connection
 from nightmill.storage.retention import Candidate
 
@@ -29,14 +29,26 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], owner_dsn: str, *, 
     with ledger.connect(owner_dsn, application="nightmill maintenance") as conn:
         conn.autocommit = True
         for one in retention.candidates(conn):
-            rules = _rules(conn, jobs, one.job, one.contract_id)
-            latest = one.newest_of_job and one.job in jobs
-            if not one.in_flight and not latest and _expired(one, rules, env.now()):
-                done.append(_batch(env, conn, one, dry_run))
-            elif (files := _raw_files(env, conn, one, rules, dry_run)) is not None:
-                done.append(files)
-        done += _log(env, conn, jobs, dry_run)
+            with maintenance.isolated(done, Sweep.RETENTION, one.batch_id, conn=conn):
+                done += _of_batch(env, conn, jobs, one, dry_run)
+        with maintenance.isolated(done, Sweep.RETENTION, unit="the log of maintenance", conn=conn):
+            done += _log(env, conn, jobs, dry_run)
     return done
+
+
+def _of_batch(
+    env: Environment, conn: Connection, jobs: Mapping[str, JobDefinition], one: Candidate, dry_run: bool
+) -> list[Action]:
+    rules = _rules(conn, jobs, one.job, one.contract_id)
+    if not _is_past_its_time(jobs, one, rules, env.now()):
+        return _raw_files(env, conn, one, rules, dry_run)
+    if dry_run:
+        return [_deleted(one)]
+    with fence.alone(conn, one.batch_id):  # nobody replays it meanwhile
+        again = retention.candidate(conn, one.batch_id)
+        if again is None or not _is_past_its_time(jobs, again, rules, env.now()):
+            return []
+        return [_batch(env, conn, again)]
 
 
 def _rules(conn: Connection, jobs: Mapping[str, JobDefinition], job: str, contract_id: int) -> Maintenance:
@@ -44,21 +56,23 @@ def _rules(conn: Connection, jobs: Mapping[str, JobDefinition], job: str, contra
     return jobs[job].job.maintenance if job in jobs else contracts.load(conn, contract_id).job.maintenance
 
 
-def _expired(one: Candidate, rules: Maintenance, now: datetime) -> bool:
-    kept = one.shown or one.needed_by_child
+def _is_past_its_time(jobs: Mapping[str, JobDefinition], one: Candidate, rules: Maintenance, now: datetime) -> bool:
+    kept = one.in_flight or one.shown or one.needed_by_child or (one.newest_of_job and one.job in jobs)
     newest = one.published_rank is not None and one.published_rank <= rules.keep_published
     return not kept and not newest and now > one.ended_at + timedelta(days=rules.batch_days)
 
 
-def _batch(env: Environment, conn: Connection, one: Candidate, dry_run: bool) -> Action:
+def _batch(env: Environment, conn: Connection, one: Candidate) -> Action:
     """Partitions first, objects next, the note last: a killed sweep leaves a batch that the next one finishes."""
+    if not retention.drop_partitions(conn, one, PARTITION_TIMEOUT_S):
+        return Action(Sweep.RETENTION, "a reader holds its partition; the next sweep goes on", one.batch_id)
+    env.payloads.delete_folder(payloads.batch_folder(one.job, one.batch_id))
+    retention.retire(conn, one.batch_id)
+    return _deleted(one)
+
+
+def _deleted(one: Candidate) -> Action:
     what = f"rows, items, payloads and dead letters deleted (ended {one.ended_at:%Y-%m-%d})"
-    if not dry_run:
-        if not retention.drop_partitions(conn, one, PARTITION_TIMEOUT_S):
-            held = "a reader holds its partition; the next sweep goes on"
-            return Action(Sweep.RETENTION, held, one.batch_id)
-        env.payloads.delete_folder(payloads.batch_folder(one.job, one.batch_id))
-        retention.retire(conn, one.batch_id)
     return Action(Sweep.RETENTION, what, one.batch_id)
 
 
@@ -72,13 +86,13 @@ def _log(env: Environment, conn: Connection, jobs: Mapping[str, JobDefinition], 
     return [Action(Sweep.RETENTION, what)] if lines else []
 
 
-def _raw_files(env: Environment, conn: Connection, one: Candidate, rules: Maintenance, dry_run: bool) -> Action | None:
+def _raw_files(env: Environment, conn: Connection, one: Candidate, rules: Maintenance, dry_run: bool) -> list[Action]:
     kept = retention.raw_files(conn, one.batch_id, env.now() - timedelta(days=rules.evidence_days))
     paths = [payloads.evidence_path(one.job, one.batch_id, of.token, kind) for of in kept for kind in of.kinds]
     if not paths:
-        return None
+        return []
     if not dry_run:
         for path in paths:
             env.payloads.delete(path)
         retention.note_files_deleted(conn, [of.provider_batch_id for of in kept])
-    return Action(Sweep.RETENTION, f"{counted(len(paths), 'raw result file')} deleted", one.batch_id)
+    return [Action(Sweep.RETENTION, f"{counted(len(paths), 'raw result file')} deleted", one.batch_id)]

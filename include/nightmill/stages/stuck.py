@@ -21,17 +21,24 @@ def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
     done: list[Action] = []
     with env.ledger() as conn:
         for one in maintenance.followed(conn):
-            found = deadlines.overdue(one.state, one.raw_status, one.since, env.now())
-            if found is None:
-                continue
-            told = f"provider batch {one.provider_batch_id} is {found.why}"
-            if found.remedy is Remedy.ASK:
-                told += f"; clear run_shard of shard {one.shard_id}, or cancel the batch"
-            else:
-                told += f"; {_stopped(env, conn, one, dry_run)}"
-            done.append(Action(Sweep.STUCK, told, one.batch_id, alert=True))
-        done += _shards(env, conn)
+            unit = f"provider batch {one.provider_batch_id}"
+            with maintenance.isolated(done, Sweep.STUCK, one.batch_id, unit=unit, conn=conn):
+                done += _provider_batch(env, conn, one, dry_run)
+        with maintenance.isolated(done, Sweep.STUCK, unit="shards that wait", conn=conn):
+            done += _shards(env, conn)
     return done
+
+
+def _provider_batch(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> list[Action]:
+    found = deadlines.overdue(one.state, one.raw_status, one.since, env.now())
+    if found is None:
+        return []
+    told = f"provider batch {one.provider_batch_id} is {found.why}"
+    if found.remedy is Remedy.ASK:
+        told += f"; clear run_shard of shard {one.shard_id}, or cancel the batch"
+        return [Action(Sweep.STUCK, told, one.batch_id, alert=True)]
+    what, failed = _stopped(env, conn, one, dry_run)
+    return [Action(Sweep.STUCK, f"{told}; {what}", one.batch_id, alert=True, failed=failed)]
 
 
 def _shards(env: Environment, conn: Connection) -> list[Action]:
@@ -48,16 +55,17 @@ def _shards(env: Environment, conn: Connection) -> list[Action]:
     return done
 
 
-def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> str:
-    """Ask the provider to end it. The shard records what comes of it: this sweep writes nothing of its own."""
+def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> tuple[str, bool]:
+    """Ask the provider to end it; what came of that, and whether it failed. The shard records what comes of it: this
+    sweep writes nothing of its own."""
     assert one.provider_id is not None
     pinned = contracts.load(conn, one.contract_id)
     conn.commit()
     if dry_run:
-        return f"{one.provider_id} would be cancelled at the provider"
+        return f"{one.provider_id} would be cancelled at the provider", False
     try:
         with env.provider(pinned) as provider:
             now = provider.cancel(one.provider_id)
     except NightmillError as fault:
-        return f"cancelling {one.provider_id} failed: {fault.cause}"
-    return f"{one.provider_id} was cancelled at the provider and is {now.raw_status}"
+        return f"cancelling {one.provider_id} failed: {fault.cause}", True
+    return f"{one.provider_id} was cancelled at the provider and is {now.raw_status}", False

@@ -7,9 +7,13 @@ fence: it would read a snapshot from before the lock.)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from nightmill.domain.errors import StaleWriter
+from psycopg import errors
+
+from nightmill.domain.errors import StaleWriter, Transient
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
@@ -34,6 +38,22 @@ def enter_exclusive(conn: Connection, holder: Holder) -> None:
     """Begin a state edge of the batch: waits for its writers, and makes new ones wait."""
     conn.execute("select nightmill.fence_exclusive(%s)", (holder.batch_id,))
     _verify(conn, holder)
+
+
+@contextmanager
+def alone(conn: Connection, batch_id: int) -> Iterator[None]:
+    """Keep everybody else from entering the fence of a batch, over several transactions of one session."""
+    try:
+        conn.execute("select pg_advisory_lock(7106, %s::int)", (batch_id,))
+    except errors.LockNotAvailable:
+        raise Transient(
+            f"Somebody else is at work on batch {batch_id}.", "Nothing to do: the next try goes on."
+        ) from None
+    try:
+        yield
+    finally:
+        if not conn.closed:
+            conn.execute("select pg_advisory_unlock(7106, %s::int)", (batch_id,))
 
 
 def _verify(conn: Connection, holder: Holder) -> None:

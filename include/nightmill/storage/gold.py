@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from nightmill.domain.errors import SourceError
 from nightmill.domain.job import Gold
 from nightmill.storage import sql
+from nightmill.storage.connection_parameters import parameters
 from nightmill.storage.ledger import Connection
 
 
@@ -36,7 +37,7 @@ def load(conn: Connection, source_dsn: str, gold: Gold) -> int:
     count = 0
     try:
         with (
-            psycopg.connect(source_dsn) as source,
+            psycopg.connect(**parameters(source_dsn)) as source,
             source.cursor("gold") as rows,
             conn.cursor().copy("copy pg_temp.gold from stdin") as copy,
         ):

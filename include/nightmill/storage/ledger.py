@@ -10,8 +10,17 @@ import psycopg
 from psycopg import errors
 
 from nightmill.domain.errors import ConfigError, IllegalTransition, StaleWriter, Terminal, Transient
+from nightmill.storage.connection_parameters import parameters
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+
+# Names without a schema are those of Postgres itself, whatever somebody put into a schema that the login looks into.
+_SETTINGS = "-c timezone=UTC -c search_path=pg_catalog,pg_temp"
+
+
+def arguments(dsn: str) -> dict[str, Any]:
+    """What psycopg's connect is called with for the ledger. Raises what `parameters` raises."""
+    return parameters(dsn, defaults="-c lock_timeout=60s", settings=_SETTINGS)
 
 
 def connect(dsn: str, *, application: str = "nightmill") -> Connection:
@@ -20,9 +29,7 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     Raises Transient where the server cannot be reached: a task's retry is free; ConfigError for no address at all.
     """
     try:
-        return psycopg.connect(
-            dsn, application_name=application, options="-c timezone=UTC -c lock_timeout=60s", connect_timeout=10
-        )
+        return psycopg.connect(**arguments(dsn) | {"application_name": application})
     except psycopg.OperationalError as fault:
         raise Transient(
             f"The ledger database cannot be reached: {str(fault).splitlines()[0]}",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.domain.maintenance import Action, Sweep
+from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
@@ -71,6 +72,24 @@ class KnownToken:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
+
+
+@contextmanager
+def isolated(
+    done: list[Action], sweep: Sweep, batch_id: int | None = None, *, unit: str = "", conn: Connection | None = None
+) -> Iterator[None]:
+    """One job, batch or shard of a sweep: a fault of it is reported among what was done, and stops no other one.
+
+    `conn` is what the sweep goes on with; where that connection is lost, the fault ends the sweep.
+    """
+    try:
+        yield
+    except Exception as fault:
+        if conn is not None:
+            if conn.closed:
+                raise
+            conn.rollback()
+        done.append(not_done(sweep, fault, batch_id, unit, passed_by=__file__))
 
 
 def last_seen(conn: Connection) -> list[LastSeen]:

@@ -91,6 +91,17 @@ def _create_schemas(conn: Connection) -> None:
                 composed.Identifier(schema)
             )
         )
+    found = conn.execute(sql.text("schema_strangers")).fetchone()
+    if found is not None:
+        schema, role, owns = found
+        act = "alter schema {0} owner to nightmill_owner" if owns else "revoke create on schema {0} from {1}"
+        quoted = "public" if role == "public" else f'"{role}"'
+        raise ConfigError(
+            f"The role {role} {'owns' if owns else 'may create what it likes in'} the schema {schema}, and so could "
+            "act with the rights of nightmill_owner.",
+            f"As an administrator: {act.format(schema, quoted)}; then look at what is in the schema, and run init-db "
+            "again.",
+        )
 
 
 def _load_prices(conn: Connection) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from psycopg import errors
 from psycopg import sql as composed
 
-from nightmill.domain.errors import StaleWriter
+from nightmill.domain.errors import StaleWriter, Terminal
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, refusals
 
@@ -42,12 +42,19 @@ def create(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
     try:
         with refusals():
             conn.execute("select nightmill.create_partition(%s, %s)", (parent, batch_id))
-    except (errors.UniqueViolation, errors.DuplicateTable):
+    except (errors.UniqueViolation, errors.DuplicateTable, errors.LockNotAvailable):
         raise StaleWriter(
             f"Another try of this task is at work on batch {batch_id}.",
             "Nothing to do: that one, or the next try, goes on.",
         ) from None
-    return composed.Identifier("nightmill", f"{parent}_{batch_id}")
+    return name(conn, parent, batch_id)
+
+
+def name(conn: Connection, parent: str, batch_id: int) -> composed.Identifier:
+    """What a batch's partition is called."""
+    row = conn.execute("select nightmill.partition_name(%s, %s)", (parent, batch_id)).fetchone()
+    assert row is not None
+    return composed.Identifier("nightmill", row[0])
 
 
 def _identity(conn: Connection, table: composed.Identifier) -> int:
@@ -68,8 +75,7 @@ def refuse_replaced(conn: Connection, made: Unattached) -> None:
 
 def attached(conn: Connection, parent: str, batch_id: int) -> bool:
     """Whether a batch's partition is part of its parent."""
-    values = {"parent": parent, "child": f"{parent}_{batch_id}"}
-    return conn.execute(sql.text("partition_status"), values).fetchone() is not None
+    return conn.execute(sql.text("partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone() is not None
 
 
 def index(conn: Connection, parent: str, batch_id: int) -> None:
@@ -103,6 +109,11 @@ def retire(conn: Connection, parent: str, batch_id: int, timeout_s: float) -> bo
                 if time.monotonic() + BETWEEN_TRIES_S >= deadline:
                     return False
                 time.sleep(BETWEEN_TRIES_S)
+            except errors.DependentObjectsStillExist as fault:
+                raise Terminal(
+                    f"Something depends on a table of batch {batch_id}: {fault.diag.message_detail}.",
+                    "Drop that, and let it read the view in schema results instead.",
+                ) from fault
     finally:
         if not conn.closed:
             conn.execute("reset lock_timeout")
@@ -112,9 +123,9 @@ def retire(conn: Connection, parent: str, batch_id: int, timeout_s: float) -> bo
 def _detach(conn: Connection, parent: str, batch_id: int, left_s: float) -> None:
     """One try. FINALIZE waits for old snapshots while it locks the partition, and a reader with an old snapshot that
     touches the view then waits for FINALIZE: short tries never last until Postgres calls that a deadlock."""
-    child = composed.Identifier("nightmill", f"{parent}_{batch_id}")
+    child = name(conn, parent, batch_id)
     table = composed.Identifier("nightmill", parent)
-    status = conn.execute(sql.text("partition_status"), {"parent": parent, "child": f"{parent}_{batch_id}"}).fetchone()
+    status = conn.execute(sql.text("partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone()
     conn.execute("select set_config('lock_timeout', %s, false)", (f"{int(TRY_S * 1000)}ms",))
     if status is not None:
         form = composed.SQL("finalize" if status[0] else "concurrently")

@@ -65,10 +65,15 @@ class Tables:
     rows: composed.Identifier
 
 
+def hold(conn: Connection, parent_id: int) -> None:
+    """Keep others from replaying a batch, and from deleting it, until the caller's transaction ends."""
+    conn.execute("select nightmill.fence_exclusive(%s)", (parent_id,))
+
+
 def child_of(conn: Connection, parent_id: int) -> int | None:
     """The batch that replays this one; one that came to nothing does not count. The answer holds until the caller's
     transaction ends."""
-    conn.execute("select nightmill.fence_exclusive(%s)", (parent_id,))
+    hold(conn, parent_id)
     row = conn.execute(sql.text("replay_child"), {"parent_id": parent_id}).fetchone()
     return row[0] if row else None
 

@@ -47,6 +47,11 @@ def candidates(conn: Connection) -> list[Candidate]:
         return cursor.execute(sql.text("retention_candidates")).fetchall()
 
 
+def candidate(conn: Connection, batch_id: int) -> Candidate | None:
+    """One of them as it stands now; None when another sweep has retired it."""
+    return next((one for one in candidates(conn) if one.batch_id == batch_id), None)
+
+
 def raw_files(conn: Connection, batch_id: int, before: datetime) -> list[RawFiles]:
     """The raw files of a batch that were collected before a moment."""
     with conn.cursor(row_factory=class_row(RawFiles)) as cursor:

@@ -10,65 +10,81 @@ ALTER SCHEMA results OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.attach_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
+    standing text;
 begin
-    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+    perform nightmill.require_partitioned(parent);
+    standing := nightmill.hold_partition(child);
+    if standing = 'absent' then
+        raise exception '% was not made', child using errcode = 'NM005';
+    elsif standing = 'attached' then
+        if pg_catalog.pg_partition_root(pg_catalog.to_regclass(pg_catalog.format('nightmill.%I', child)))
+            <> pg_catalog.to_regclass(pg_catalog.format('nightmill.%I', parent))
+        then
+            raise exception '% is no partition of %', child, parent using errcode = 'NM005';
+        end if;
         return;
     end if;
     if parent not like 'rows\_%' then
         perform nightmill.index_partition(parent, batch_id);
     end if;
-    execute format('revoke all on nightmill.%I from nightmill_writer', child);
-    execute format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent, child,
-        batch_id);
-    execute format('alter table nightmill.%I drop constraint %I', child, child || '_batch');
+    execute pg_catalog.format('revoke all on nightmill.%I from nightmill_writer', child);
+    execute pg_catalog.format('alter table nightmill.%I attach partition nightmill.%I for values in (%s)', parent,
+        child, batch_id);
+    execute pg_catalog.format('alter table nightmill.%I drop constraint %I', child, child || '_batch');
 end $$;
 
 ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
-    AS $_$
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
+    standing text;
 begin
-    if parent not in ('item', 'attempt', 'outcome') and parent !~ '^rows_[a-z0-9_]+$' then
-        raise exception '% has no partitions', parent using errcode = 'NM005';
-    end if;
-    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+    perform nightmill.require_partitioned(parent);
+    standing := nightmill.hold_partition(child);
+    if standing = 'attached' then
         raise exception '% is attached already', child using errcode = 'NM005';
+    elsif standing = 'unattached' then
+        execute pg_catalog.format('drop table nightmill.%I', child);
     end if;
-    execute format('drop table if exists nightmill.%I', child);
-    execute format(
+    execute pg_catalog.format(
         'create table nightmill.%I (like nightmill.%I including defaults including constraints including generated, '
         'constraint %I check (batch_id is not null and batch_id = %s))',
         child, parent, child || '_batch', batch_id);
-    execute format('grant select, insert on nightmill.%I to nightmill_writer', child);
-end $_$;
+    execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
+end $$;
 
 ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
+    standing text;
 begin
-    if exists (select from pg_inherits where inhrelid = to_regclass(format('nightmill.%I', child))) then
+    perform nightmill.require_partitioned(parent);
+    standing := nightmill.hold_partition(child);
+    if standing = 'attached' then
         raise exception '% is still attached', child using errcode = 'NM005';
+    elsif standing = 'unattached' then
+        execute pg_catalog.format('drop table nightmill.%I', child);
     end if;
-    execute format('drop table if exists nightmill.%I', child);
 end $$;
 
 ALTER FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.fence_exclusive(batch_id bigint) RETURNS void
     LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$ select pg_advisory_xact_lock(7106, batch_id::int) $$;
 
 ALTER FUNCTION nightmill.fence_exclusive(batch_id bigint) OWNER TO nightmill_owner;
@@ -77,6 +93,7 @@ COMMENT ON FUNCTION nightmill.fence_exclusive(batch_id bigint) IS 'Taken first b
 
 CREATE FUNCTION nightmill.fence_shared(batch_id bigint) RETURNS void
     LANGUAGE sql
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$ select pg_advisory_xact_lock_shared(7106, batch_id::int) $$;
 
 ALTER FUNCTION nightmill.fence_shared(batch_id bigint) OWNER TO nightmill_owner;
@@ -85,7 +102,7 @@ COMMENT ON FUNCTION nightmill.fence_shared(batch_id bigint) IS 'Taken first by e
 
 CREATE FUNCTION nightmill.guard_batch() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if tg_op = 'INSERT' then
@@ -124,7 +141,7 @@ ALTER FUNCTION nightmill.guard_batch() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_payload_segment() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if (select frozen_at from nightmill.batch where batch_id = new.batch_id) is not null then
@@ -137,7 +154,7 @@ ALTER FUNCTION nightmill.guard_payload_segment() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_provider_batch() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if tg_op = 'INSERT' then
@@ -160,7 +177,7 @@ ALTER FUNCTION nightmill.guard_provider_batch() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_published() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if not exists (
@@ -177,7 +194,7 @@ ALTER FUNCTION nightmill.guard_published() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_settling() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
     touched bigint;
@@ -212,7 +229,7 @@ ALTER FUNCTION nightmill.guard_settling() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_shard() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if tg_op = 'INSERT' then
@@ -239,7 +256,7 @@ ALTER FUNCTION nightmill.guard_shard() OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.guard_shard_delete() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if old.state <> 'QUEUED' then
@@ -251,28 +268,60 @@ end $$;
 
 ALTER FUNCTION nightmill.guard_shard_delete() OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.hold_partition(child text) RETURNS text
+    LANGUAGE plpgsql
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    seen regclass;
+begin
+    loop
+        seen := pg_catalog.to_regclass(pg_catalog.format('nightmill.%I', child));
+        if seen is null then
+            return 'absent';
+        elsif pg_catalog.pg_partition_root(seen) is not null then
+            return 'attached';
+        end if;
+        begin
+            execute pg_catalog.format('lock table nightmill.%I in share row exclusive mode', child);
+        exception when undefined_table then
+            continue; -- dropped while this waited
+        end;
+        if pg_catalog.to_regclass(pg_catalog.format('nightmill.%I', child)) is not distinct from seen then
+            return case when pg_catalog.pg_partition_root(seen) is null then 'unattached' else 'attached' end;
+        end if; -- else made anew while this waited
+    end loop;
+end $$;
+
+ALTER FUNCTION nightmill.hold_partition(child text) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.index_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
 begin
-    execute format('lock table nightmill.%I in share row exclusive mode', child); -- two calls make one index
-    if exists (select from pg_index where indrelid = to_regclass(format('nightmill.%I', child))) then
+    perform nightmill.require_partitioned(parent);
+    -- Two calls make one index.
+    execute pg_catalog.format('lock table nightmill.%I in share row exclusive mode', child);
+    if exists (
+        select from pg_catalog.pg_index
+        where indrelid = pg_catalog.to_regclass(pg_catalog.format('nightmill.%I', child))
+    ) then
         return;
     end if;
     if parent like 'rows\_%' then
-        execute format('create unique index on nightmill.%I (source_id)', child);
+        execute pg_catalog.format('create unique index on nightmill.%I (source_id)', child);
     else
-        execute format('alter table nightmill.%I add primary key %s', child,
+        execute pg_catalog.format('alter table nightmill.%I add primary key %s', child,
             case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
     end if;
     if parent = 'item' then
-        execute format('create unique index on nightmill.%I (source_id)', child);
-        execute format('create index on nightmill.%I (key)', child);
+        execute pg_catalog.format('create unique index on nightmill.%I (source_id)', child);
+        execute pg_catalog.format('create index on nightmill.%I (key)', child);
     end if;
-    execute format('analyze nightmill.%I (batch_id, %s)', child, case parent
+    execute pg_catalog.format('analyze nightmill.%I (batch_id, %s)', child, case parent
         when 'item' then 'ordinal, key, source_id, skip_reason'
         when 'attempt' then 'ordinal, provider_batch_id'
         when 'outcome' then 'ordinal, kind, result_id'
@@ -282,14 +331,25 @@ end $$;
 ALTER FUNCTION nightmill.index_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS text
-    LANGUAGE sql IMMUTABLE
-    AS $$ select format('%s_%s', parent, batch_id) $$;
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select coalesce(
+        (
+            select earlier.relname::text
+            from pg_catalog.pg_class as earlier
+            where earlier.relnamespace = 'nightmill'::regnamespace and earlier.relkind = 'r'
+                and earlier.relname = pg_catalog.format('%s_%s', parent, batch_id)
+        ),
+        pg_catalog.format('%s_%s', case when parent like 'rows\_%' then 'rows' else parent end, batch_id)
+    )
+$$;
 
 ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     insert into nightmill.transition (entity, entity_id, batch_id, from_state, to_state, reason, generation)
     values (entity, entity_id, batch_id, from_state, to_state, reason, generation)
@@ -299,7 +359,7 @@ ALTER FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_
 
 CREATE FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) RETURNS numeric
     LANGUAGE sql IMMUTABLE
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     select case when jsonb_typeof(usage #> path) = 'number' then least((usage #>> path)::numeric, 1e15) end
 $$;
@@ -308,7 +368,7 @@ ALTER FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) OWNE
 
 CREATE FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) RETURNS void
     LANGUAGE plpgsql STABLE SECURITY DEFINER
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 begin
     if not exists (
@@ -321,6 +381,21 @@ begin
 end $$;
 
 ALTER FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.require_partitioned(parent text) RETURNS void
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if not exists (
+        select from pg_catalog.pg_class
+        where relnamespace = 'nightmill'::regnamespace and relkind = 'p' and relname = parent
+    ) then
+        raise exception '% has no partitions', parent using errcode = 'NM005';
+    end if;
+end $$;
+
+ALTER FUNCTION nightmill.require_partitioned(parent text) OWNER TO nightmill_owner;
 
 CREATE TABLE nightmill.attempt (
     batch_id bigint NOT NULL,
@@ -1088,10 +1163,43 @@ GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) T
 
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.fence_shared(batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.fence_shared(batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.guard_batch() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_payload_segment() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_provider_batch() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_published() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_settling() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_shard() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_shard_delete() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.hold_partition(child text) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO nightmill_writer;
 
+REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) TO nightmill_writer;
+GRANT ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) TO nightmill_console;
+
+REVOKE ALL ON FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.require_partitioned(parent text) FROM PUBLIC;
 
 GRANT SELECT,INSERT ON TABLE nightmill.attempt TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.attempt TO nightmill_console;

@@ -17,6 +17,7 @@ from nightmill.domain.filters import with_types
 from nightmill.domain.job import Source, SourceColumns
 from nightmill.domain.nearest import aside
 from nightmill.storage import exact_values
+from nightmill.storage.connection_parameters import parameters
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
@@ -51,9 +52,8 @@ class SourceSnapshot:
         self._query = composed.SQL(with_types(source.query, source.filters).strip().rstrip(";"))
         try:
             # Without an encoding of ours a database in SQL_ASCII hands out bytes instead of text.
-            self._conn = psycopg.connect(
-                dsn, application_name="nightmill freeze", options=_FORMATS, connect_timeout=10, client_encoding="UTF8"
-            )
+            opened = parameters(dsn, settings=_FORMATS)
+            self._conn = psycopg.connect(**opened | {"application_name": "nightmill freeze", "client_encoding": "UTF8"})
         except psycopg.OperationalError as fault:
             raise Transient(
                 f"The source database behind {source.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
@@ -62,8 +62,9 @@ class SourceSnapshot:
         self._conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         self._conn.read_only = True
         exact_values.register(self._conn)
-        self._conn.execute("select set_config('statement_timeout', %s, true)", (f"{source.statement_timeout_s}s",))
-        row = self._conn.execute("select pg_current_snapshot()::text").fetchone()
+        limit = f"{source.statement_timeout_s}s"
+        self._conn.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (limit,))
+        row = self._conn.execute("select pg_catalog.pg_current_snapshot()::text").fetchone()
         assert row is not None
         self.name: str = row[0]
 

@@ -6,7 +6,8 @@ new view name, so that nobody's query breaks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from psycopg import errors
 from psycopg import sql as composed
@@ -41,7 +42,8 @@ def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
 
 
 def apply(conn: Connection, definition: JobDefinition) -> str:
-    """Create or extend the job's table and view. Returns `created`, `extended` or `unchanged`. Needs the owner role.
+    """Create or extend the job's table and view. Returns `created`, `extended`, `redefined` (the view had no barrier)
+    or `unchanged`. Needs the owner role.
 
     Raises ConfigError for an incompatible change, or when another job owns the view.
     """
@@ -52,14 +54,28 @@ def apply(conn: Connection, definition: JobDefinition) -> str:
     have = existing_columns(conn, view)
     _refuse_incompatible(view, have, definition.columns)
     new = [column for column in definition.columns if column not in have]
-    if have and not new:
+    if have and not new and view not in unprotected(conn):
         return "unchanged"
-    if have:
-        _extend(conn, view, new)
-    else:
-        _create(conn, view, definition.columns)
-    _define_view(conn, view, existing_columns(conn, view))
-    return "extended" if have else "created"
+    with _beside_readers(view):
+        if not have:
+            _create(conn, view, definition.columns)
+        _extend(conn, view, new if have else [])
+        _define_view(conn, view, existing_columns(conn, view))
+    return "created" if not have else "extended" if new else "redefined"
+
+
+def unprotected(conn: Connection) -> dict[str, str]:
+    """The views (and their jobs) that could show a reader's own functions rows of other batches: `apply` mends them."""
+    return dict(conn.execute(sql.text("views_unprotected")).fetchall())
+
+
+def protect(conn: Connection, view: str) -> None:
+    """Give a view its barrier where no job folder defines it any more. Needs the owner role."""
+    conn.execute("set local role nightmill_owner")
+    with _beside_readers(view):
+        conn.execute(
+            composed.SQL("alter view {} set (security_barrier = true)").format(composed.Identifier("results", view))
+        )
 
 
 def _claim(conn: Connection, view: str, definition: JobDefinition) -> None:
@@ -97,10 +113,20 @@ def _create(conn: Connection, view: str, columns: Sequence[Column]) -> None:
 
 def _extend(conn: Connection, view: str, columns: Sequence[Column]) -> None:
     for column in columns:
-        try:
-            conn.execute(composed.SQL("alter table {} add column {} {}").format(sql.rows_table(view), *_parts(column)))
-        except errors.LockNotAvailable as fault:
-            raise ConfigError(f"Readers keep rows_{view} busy.", "Run apply again at a quieter time.") from fault
+        conn.execute(composed.SQL("alter table {} add column {} {}").format(sql.rows_table(view), *_parts(column)))
+
+
+@contextmanager
+def _beside_readers(view: str) -> Iterator[None]:
+    try:
+        yield
+    except errors.LockNotAvailable as fault:
+        raise ConfigError(f"Readers keep results.{view} busy.", "Run apply again at a quieter time.") from fault
+    except errors.DuplicateTable as fault:
+        raise ConfigError(
+            f"The name rows_{view} is taken in schema nightmill, by the rows of a batch of another view.",
+            f"Give publish.view another name than {view!r}, or wait until retention has dropped that batch.",
+        ) from fault
 
 
 def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None:

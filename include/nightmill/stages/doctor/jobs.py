@@ -118,9 +118,15 @@ def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
     return f"{provider.conn_id} accepts the key and has {provider.model}"
 
 
-def _view(ledger: Connection, definition: JobDefinition) -> str:
+def _view(ledger: Connection, definition: JobDefinition) -> str | Doubt:
     views.refuse_unapplied(ledger, definition)
-    return f"results.{definition.job.publish.view} is set up"
+    view = definition.job.publish.view
+    if view in views.unprotected(ledger):
+        return Doubt(
+            f"results.{view} has no security barrier: a function of a reader's own sees rows that are not published",
+            "Run `python -m nightmill apply` with the owner's connection.",
+        )
+    return f"results.{view} is set up"
 
 
 def _price(ledger: Connection, model: str, now: datetime) -> str | Doubt:

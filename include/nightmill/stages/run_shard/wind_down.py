@@ -12,14 +12,14 @@ from contextlib import ExitStack
 from datetime import timedelta
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked, ConfigError, NightmillError, StaleWriter, Transient
-from nightmill.domain.maintenance import Action, Sweep
+from nightmill.domain.errors import Blocked, ConfigError, StaleWriter
+from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import batches, contracts, provider_batches, settlement, shards
+from nightmill.storage import batches, contracts, maintenance, provider_batches, settlement, shards
 from nightmill.storage.fence import Holder
 from nightmill.storage.ledger import Connection
 from nightmill.storage.provider_batches import ProviderBatch
@@ -36,11 +36,8 @@ def run(
         work = shards.to_wind_down(conn, batch_id)
     done: list[Action] = []
     for shard_id, of_batch in work:
-        try:
+        with maintenance.isolated(done, Sweep.CANCELLED, of_batch, unit=f"shard {shard_id}"):
             done += _shard(env, jobs, shard_id, dry_run)
-        except NightmillError as fault:
-            passes = isinstance(fault, Transient | StaleWriter)  # the next sweep, or the one beside this, goes on
-            done.append(Action(Sweep.CANCELLED, f"shard {shard_id}: {fault.cause}", of_batch, alert=not passes))
     return done
 
 
@@ -102,15 +99,23 @@ def _provider_batches(context: ShardContext, live: list[ProviderBatch]) -> list[
 
 
 def _provider_batch(context: ShardContext, one: ProviderBatch) -> list[Action]:
-    blocked = False
+    blocked, failed = False, []
     try:
         advance.provider_batch(context, one)
+    except StaleWriter:
+        raise
     except Blocked as fault:
         context.conn.rollback()
         blocked = True
         context.note(f"provider batch {one.provider_batch_id}: {fault.cause}")
+    except Exception as fault:  # the shard's others go on, and this one is given up in the end
+        if context.conn.closed:
+            raise
+        context.conn.rollback()
+        unit = f"provider batch {one.provider_batch_id}"
+        failed = [not_done(Sweep.CANCELLED, fault, context.batch.batch_id, unit)]
     said, context.seen = context.seen, []
-    return [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert=blocked) for line in said]
+    return [Action(Sweep.CANCELLED, line, context.batch.batch_id, alert=blocked) for line in said] + failed
 
 
 def _out_of_reach(

@@ -1,4 +1,6 @@
-create or replace view {view} as
+-- Its condition is checked before any function of a reader's query sees a row: other rows belong to batches that are not
+-- published.
+create or replace view {view} with (security_barrier = true) as
 select source_id, source_version, tenant, domain, batch_id, result_id, reused, model, prompt_version,
     answered_at{names}
 from {rows}
