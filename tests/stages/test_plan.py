@@ -107,6 +107,11 @@ def test_a_new_citation_rule_is_held_against_stored_answers_and_their_documents(
     assert report.counts == {"reused": 19, "accepted": 1}
     [(citations,)] = pipeline.sql("select citations from nightmill.result where source_id = 'doc-19' and effective")
     assert citations[0]["start"] == 0
+    renewed = "select count(*) from results.notes join nightmill.result using (result_id) where {} = 0"
+    places = ("(notes.citations -> 0 ->> 'start')::int", "(result.citations -> 0 ->> 'start')::int")
+    assert [pipeline.sql(renewed.format(place)) for place in places] == [[(20,)], [(20,)]]
+    run_unchecked(pipeline, "run-3")  # rows that are shown are copied with their places
+    assert pipeline.sql(renewed.format(places[0])) == [(20,)]
 
 
 def test_reprocess_sends_everything_again_as_new_revisions(pipeline: Pipeline) -> None:

@@ -68,6 +68,26 @@ def test_a_rejected_answer_is_shown_to_the_model_with_the_finding_and_its_repair
     paid_once(pipeline, 21)
 
 
+def test_a_repair_says_which_quotation_the_document_does_not_hold_and_what_it_reads_instead(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    """The model is told in its own terms; the ledger keeps nothing of the document."""
+    pipeline.sql("update documents set body = body || ' The fee is due within thirty days.'")
+    told = '`title` is not in the document; nearest: "The fee is due within thirty days" ("sixty" is "thirty" there)'
+    wrong = {"match": "Text number 5.", "answer": {"title": "The fee is due within sixty days", "pages": 5}}
+    right = {"match": told, "answer": {"title": "fee is due", "pages": 5}}
+    well = [{"match": "The fee is due", "answer": {"title": "within thirty days", "pages": 1}}]
+    never = {"match": "Text number 6.", "answer": {"title": "The fee is not due", "pages": 6}}
+    answering(pipeline, start_simulator, tmp_path, [wrong, right, never, *well])
+    pipeline.edit("job.yaml", "publish:", "validation: {citations: [{quote: title, source: body}]}\npublish:")
+    _, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    shown = pipeline.sql("select title, citations -> 0 ->> 'method' from nightmill.rows_notes where ordinal = 4")
+    assert shown == [("fee is due", "exact")]
+    letters = pipeline.sql("select code, message from nightmill.dead_letter where ordinal = 5")
+    assert letters == [("citation_missing", "`title` is not in the document")]
+
+
 def test_without_repairs_a_rejected_answer_is_final(
     pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
 ) -> None:

@@ -232,6 +232,7 @@ def test_an_answer_that_quotes_what_its_document_does_not_say_is_asked_again_and
         assert (span["start"], span["method"]) == (0, "exact")
         assert span["quote"] == "title"
         assert span["end"] == len(f"Text number {int(source_id[-2:])}. Text")
+    assert pipeline.sql("select source_id, citations from nightmill.rows_notes order by 1") == sorted(spans)
 
 
 def test_a_stale_holder_in_mid_ingest_is_refused_and_quarantined(

@@ -433,7 +433,7 @@ def markdown(span: str, random: Random) -> str | None:
     words = span.split(" ")
     if len(words) < 3 or random.random() < 0.4:
         return f"{mark}{span}{mark}"
-    at = random.randrange(len(words))
+    at = random.choice([at for at, word in enumerate(words) if word])
     words[at] = f"{mark}{words[at]}{mark}"
     return " ".join(words)
 
@@ -442,7 +442,7 @@ def html(span: str, random: Random) -> str | None:
     tag = random.choice(["b", "i", "em", "strong", "p", "span", "u", "div"])
     attribute = random.choice(["", "", ' class="x"'])
     words = span.split(" ")
-    at = random.randrange(len(words))
+    at = random.choice([at for at, word in enumerate(words) if word])
     words[at] = f"<{tag}{attribute}>{words[at]}</{tag}>"
     return " ".join(words).replace("&", "&amp;")
 

@@ -154,11 +154,18 @@ class Shards(Config):
 
 
 class CitationRule(Config):
-    """The answer's field `quote` must be a span of the source column `source`."""
+    """The answer's field `quote` must be a span of the source column `source`. White space, case, punctuation and
+    markup may differ; a word, number, amount or sign may not. See docs/citations.md."""
 
     quote: str = Field(description="The field of output.py that holds the quotation, or a list of them.")
     source: str = Field(description="The column of the source query that it is quoted from.")
-    min_score: float = Field(default=90, ge=0, le=100, description="How alike they must be; 100 = word for word.")
+    min_score: float = Field(
+        default=90,
+        ge=0,
+        le=100,
+        description="The least share of letters, in percent, that must be as in the source; the others must look "
+        "misread. 100 = none misread.",
+    )
 
 
 class EmbeddingRule(Config):

@@ -1347,6 +1347,8 @@ GRANT UPDATE(revision) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT UPDATE(effective) ON TABLE nightmill.result TO nightmill_writer;
 
+GRANT UPDATE(citations) ON TABLE nightmill.result TO nightmill_writer;
+
 GRANT UPDATE(validators_hash) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT SELECT(prompt_tokens) ON TABLE nightmill.result TO nightmill_console;

@@ -19,6 +19,12 @@ from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
+SHOWN = (
+    "source_id", "source_version", "tenant", "domain", "batch_id", "result_id", "reused", "model", "prompt_version",
+    "answered_at", "citations",
+)  # fmt: skip
+"""What a view tells of each row beside its job's own columns."""
+
 
 def existing_columns(conn: Connection, view: str) -> list[Column]:
     """The typed columns of a view's table, in order; empty when it does not exist."""
@@ -42,8 +48,8 @@ def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
 
 
 def apply(conn: Connection, definition: JobDefinition) -> str:
-    """Create or extend the job's table and view. Returns `created`, `extended`, `redefined` (the view had no barrier)
-    or `unchanged`. Needs the owner role.
+    """Create or extend the job's table and view. Returns `created`, `extended`, `redefined` (the view is of an older
+    version) or `unchanged`. Needs the owner role.
 
     Raises ConfigError for an incompatible change, or when another job owns the view.
     """
@@ -54,7 +60,8 @@ def apply(conn: Connection, definition: JobDefinition) -> str:
     have = existing_columns(conn, view)
     _refuse_incompatible(view, have, definition.columns)
     new = [column for column in definition.columns if column not in have]
-    if have and not new and view not in unprotected(conn):
+    of_today = view not in unprotected(conn) and set(SHOWN) <= set(_view_columns(conn, view))
+    if have and not new and of_today:
         return "unchanged"
     with _beside_readers(view):
         if not have:
@@ -130,14 +137,21 @@ def _beside_readers(view: str) -> Iterator[None]:
 
 
 def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None:
+    """Columns that the view has keep their places: a view can be replaced by one with more at its end only."""
+    before = _view_columns(conn, view)
+    shown = [*before, *(name for name in (*SHOWN, *(column.name for column in columns)) if name not in before)]
     conn.execute(
         sql.text("view_define").format(
             view=composed.Identifier("results", view),
             rows=sql.rows_table(view),
             name=composed.Literal(view),
-            names=sql.names(list(columns)),
+            names=composed.SQL(", ").join(map(composed.Identifier, shown)),
         )
     )
+
+
+def _view_columns(conn: Connection, view: str) -> list[str]:
+    return [name for (name,) in conn.execute(sql.text("view_columns"), {"view": view}).fetchall()]
 
 
 def _parts(column: Column) -> tuple[composed.Composable, composed.Composable]:

@@ -1,8 +1,7 @@
 -- Its condition is checked before any function of a reader's query sees a row: other rows belong to batches that are not
 -- published.
 create or replace view {view} with (security_barrier = true) as
-select source_id, source_version, tenant, domain, batch_id, result_id, reused, model, prompt_version,
-    answered_at{names}
+select {names}
 from {rows}
 where batch_id = (select published.batch_id from nightmill.published where published.view_name = {name});
 

@@ -40,6 +40,7 @@ _AFTER_DIGIT = re.compile(rf"[0-9%](?:[^0-9{LETTER}$%&@+<>=]++(?=[0-9])|[ \n{JOI
 _QUOTES_BETWEEN = re.compile("[\"'`*_]+")
 _MINUS_BETWEEN = re.compile(r"[ \n]*-[ \n]+")
 _BLANKS = re.compile(r"[ \n]+")
+_NEAR: Final = 40  # characters beside emphasis that may be a tag
 
 
 def mark_neighbours(marked: str) -> str:
@@ -100,8 +101,8 @@ class _Emphasis:
         self._open = ""
 
     def blank_or_gap(self, found: re.Match[str]) -> str:
-        before = found.string[max(found.start() - 1, 0) : found.start()]
-        after = found.string[found.end() : found.end() + 1]
+        before = found.string[max(found.start() - _NEAR, 0) : found.start()].rstrip(JOIN)[-1:]
+        after = found.string[found.end() : found.end() + _NEAR].lstrip(JOIN)[:1]
         if len(found[0]) <= 3:
             if self._open == found[0] and not before.isspace():
                 self._open = ""
