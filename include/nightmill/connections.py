@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -18,11 +18,14 @@ from psycopg.pq import Conninfo
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
 from nightmill.providers.connection import ProviderConnection
+from nightmill.storage import deployments
+from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import PayloadStore
 
 LEDGER = "nightmill_db"
 OWNER = "nightmill_owner"
 CONSOLE = "nightmill_console"
+DEPLOYMENT = f"AIRFLOW_VAR_{deployments.VARIABLE.upper()}"
 OBJECT_STORE = "NIGHTMILL_OBJECT_STORE"
 OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
 _PARAMETERS = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"host", "port", "user", "password"}
@@ -117,8 +120,17 @@ def payload_root(variables: Mapping[str, str]) -> str:
 
 
 def environment_of(variables: Mapping[str, str]) -> Environment:
-    """The environment whose connections stand in AIRFLOW_CONN_* variables."""
-    return environment_with(lambda conn_id: from_variables(conn_id, variables), variables)
+    """The environment whose connections stand in AIRFLOW_CONN_* variables. Where the Airflow's id stands there too, the
+    ledger must be that Airflow's."""
+    made = environment_with(lambda conn_id: from_variables(conn_id, variables), variables)
+    mine = variables.get(DEPLOYMENT)
+    return replace(made, admit=lambda conn: _admit(conn, mine)) if mine else made
+
+
+def _admit(conn: Connection, mine: str) -> None:
+    conn.autocommit = True
+    deployments.refuse_another(conn, mine)
+    conn.autocommit = False
 
 
 def from_variables(conn_id: str, variables: Mapping[str, str] = os.environ) -> AirflowConnection:

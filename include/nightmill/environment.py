@@ -50,10 +50,19 @@ class Environment:
     payloads: PayloadStore
     connections: Connections
     now: Callable[[], datetime] = utc_now
+    admit: Callable[[ledger.Connection], None] | None = field(default=None, repr=False)
 
     def ledger(self) -> ledger.Connection:
-        """A new connection to the ledger; use it in a with statement, which also closes it."""
-        return ledger.connect(self.ledger_dsn)
+        """A new connection to the ledger; use it in a with statement, which also closes it. Raises ConfigError where
+        the ledger belongs to another Airflow (`admit`)."""
+        conn = ledger.connect(self.ledger_dsn)
+        try:
+            if self.admit is not None:
+                self.admit(conn)
+        except BaseException:
+            conn.close()
+            raise
+        return conn
 
     def source(self, conn_id: str) -> str:
         """The DSN of a source connection."""

@@ -76,6 +76,7 @@ def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_addre
         "ledger: migrations": "ok",
         "ledger: login": "ok",
         "ledger: clock": "ok",
+        "ledger: deployment": "ok",
         "maintenance": "ok",
         "object store": "ok",
         "notes: job folder": "ok",
@@ -101,7 +102,30 @@ def test_for_people_each_line_is_marked_and_the_last_one_counts(surgery: Surgery
     lines = surgery.capsys.readouterr().out.splitlines()
     assert lines[0] == "ok       ledger: nightmill_db answers"
     assert any(line.startswith("FAILED   notes: provider: ") for line in lines)
-    assert lines[-1] == "12 ok, 1 failed, 1 not checked"
+    assert lines[-1] == "13 ok, 1 failed, 1 not checked"
+
+
+def test_it_says_which_airflow_the_ledger_belongs_to_and_fails_for_another_one(surgery: Surgery) -> None:
+    assert surgery.run()[1]["ledger: deployment"]["seen"].startswith("belongs to no Airflow yet")
+    surgery.pipeline.sql("insert into nightmill.deployment (deployment_id) values ('airflow-one')")
+    assert surgery.run()[1]["ledger: deployment"]["seen"].startswith(
+        "belongs to the Airflow deployment airflow-one since"
+    )
+    surgery.patch.setenv("AIRFLOW_VAR_NIGHTMILL_DEPLOYMENT", "airflow-one")
+    assert surgery.run()[1]["ledger: deployment"]["seen"].startswith("belongs to this Airflow airflow-one since")
+    surgery.patch.setenv("AIRFLOW_VAR_NIGHTMILL_DEPLOYMENT", "airflow-two")
+    failed = surgery.failing()
+    assert failed.keys() == {"ledger: deployment"}
+    assert "airflow variables set nightmill_deployment airflow-one" in failed["ledger: deployment"]["remedy"]
+
+
+def test_an_airflow_without_an_id_is_told_before_its_first_task_is_refused(surgery: Surgery) -> None:
+    surgery.pipeline.sql("insert into nightmill.deployment (deployment_id) values ('airflow-one')")
+    with doctor.open_ledger(surgery.pipeline.writer_dsn) as conn:
+        found = doctor.examine_deployment(conn, "")
+    assert found.status is doctor.Status.WARNING
+    assert "no variable nightmill_deployment" in found.seen and "airflow-one" in found.seen
+    assert "airflow variables set nightmill_deployment airflow-one" in found.remedy
 
 
 def test_maintenance_that_does_not_run_and_its_alerts_are_warnings(surgery: Surgery) -> None:

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from support.pipeline import Pipeline
-from support.steps import batch_of, cancel, provider_batches, run_unchecked, set_faults, wake_until
+from support.steps import batch_of, cancel, provider_batches, set_faults, wake_until
 
 from nightmill import maintenance
 from nightmill.cli.commands import main
@@ -54,12 +54,18 @@ def break_contract(pipeline: Pipeline, batch_id: int) -> None:
     )  # fmt: skip
 
 
+def ended(pipeline: Pipeline, number: int) -> None:
+    """A batch that was cancelled when it was planned."""
+    batch = pipeline.freeze(f"run-{number}")
+    pipeline.plan(batch)
+    cancel(pipeline, batch.batch_id)
+
+
 @pytest.fixture
-def three_published(pipeline: Pipeline) -> Pipeline:
-    """Three batches; the first two are past their time."""
-    pipeline.edit("job.yaml", "publish:", "maintenance: {keep_published: 1}\npublish:")
+def three_ended(pipeline: Pipeline) -> Pipeline:
+    """Three batches past their time."""
     for number in (1, 2, 3):
-        run_unchecked(pipeline, f"run-{number}")
+        ended(pipeline, number)
     pipeline.clock_offset += timedelta(days=100)
     return pipeline
 
@@ -70,40 +76,40 @@ def retired(pipeline: Pipeline) -> list[int]:
     ]
 
 
-def test_a_batch_that_retention_cannot_drop_keeps_no_other_one(three_published: Pipeline) -> None:
-    three_published.sql("create view public.kept as select source_id from nightmill.rows_1")
-    fault = failed(swept(three_published, Sweep.RETENTION))
+def test_a_batch_that_retention_cannot_drop_keeps_no_other_one(three_ended: Pipeline) -> None:
+    three_ended.sql("create view public.kept as select source_id from nightmill.rows_1")
+    fault = failed(swept(three_ended, Sweep.RETENTION))
     assert fault.batch_id == 1
     assert "view public.kept depends on table nightmill.rows_1" in fault.what
-    assert retired(three_published) == [2]
-    three_published.sql("drop view public.kept")
-    refuse_failed(swept(three_published, Sweep.RETENTION))
-    assert retired(three_published) == [1, 2]
+    assert retired(three_ended) == [2, 3]
+    three_ended.sql("drop view public.kept")
+    refuse_failed(swept(three_ended, Sweep.RETENTION))
+    assert retired(three_ended) == [1, 2, 3]
 
 
-def test_a_batch_whose_note_fails_keeps_neither_another_one_nor_the_log(three_published: Pipeline) -> None:
-    break_writes(three_published, "batch", "update", "new.batch_id = 1 and new.retired_at is not null")
-    three_published.sql(
+def test_a_batch_whose_note_fails_keeps_neither_another_one_nor_the_log(three_ended: Pipeline) -> None:
+    break_writes(three_ended, "batch", "update", "new.batch_id = 1 and new.retired_at is not null")
+    three_ended.sql(
         "insert into nightmill.maintenance_action (sweep, what, alert, done_at) "
         "values ('stuck', 'long ago', true, now() - interval '9 years')"
     )
-    done = swept(three_published, Sweep.RETENTION)
+    done = swept(three_ended, Sweep.RETENTION)
     assert failed(done).batch_id == 1
-    assert retired(three_published) == [2]
+    assert retired(three_ended) == [2, 3]
     assert done[-1].what == "1 line of the log of maintenance deleted"
-    assert three_published.sql("select alert from nightmill.maintenance_action where batch_id = 1") == [(True,)]
+    assert three_ended.sql("select alert from nightmill.maintenance_action where batch_id = 1") == [(True,)]
 
 
-def test_a_job_whose_pinned_rules_cannot_be_read_keeps_no_other_jobs_batch(three_published: Pipeline) -> None:
-    three_published.edit("job.yaml", "keep_published: 1", "keep_published: 1, batch_days: 80")
-    run_unchecked(three_published, "run-4")
-    break_contract(three_published, 4)
-    three_published.clock_offset += timedelta(days=100)
-    done = swept(three_published, Sweep.RETENTION, jobs={})
+def test_a_job_whose_pinned_rules_cannot_be_read_keeps_no_other_jobs_batch(three_ended: Pipeline) -> None:
+    three_ended.edit("job.yaml", "publish:", "maintenance: {batch_days: 80}\npublish:")
+    ended(three_ended, 4)
+    break_contract(three_ended, 4)
+    three_ended.clock_offset += timedelta(days=100)
+    done = swept(three_ended, Sweep.RETENTION, jobs={})
     fault, log = (one for one in done if one.failed)
     assert "does not match its hash" in fault.what and fault.batch_id == 4
     assert log.what.startswith("the log of maintenance: ")
-    assert retired(three_published) == [1, 2, 3]
+    assert retired(three_ended) == [1, 2, 3]
 
 
 def test_a_batch_that_cannot_be_cancelled_leaves_no_other_abandoned_one_open(pipeline: Pipeline) -> None:
@@ -190,19 +196,19 @@ def test_a_provider_batch_that_cannot_be_collected_keeps_no_other_one_of_its_sha
 
 
 def test_the_command_line_goes_on_with_the_next_sweep_and_ends_with_1(
-    three_published: Pipeline, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    three_ended: Pipeline, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", three_published.writer_dsn)
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_OWNER", three_published.admin_dsn)
-    account = {"conn_type": "generic", "host": three_published.simulator.base_url, "password": "key"}
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", three_ended.writer_dsn)
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_OWNER", three_ended.admin_dsn)
+    account = {"conn_type": "generic", "host": three_ended.simulator.base_url, "password": "key"}
     monkeypatch.setenv("AIRFLOW_CONN_PROVIDER", json.dumps(account))
-    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{three_published.store}")
+    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{three_ended.store}")
     for name in ("NIGHTMILL_OBJECT_STORE_CONN_ID", "NIGHTMILL_JOBS_PATH"):
         monkeypatch.delenv(name, raising=False)
-    three_published.sql("update nightmill.batch set ended_at = ended_at - interval '100 days' where batch_id < 3")
-    three_published.sql("create view public.kept as select source_id from nightmill.rows_1")
-    three_published.sql("alter table nightmill.shard rename column wake_at to wakes_at")  # breaks two sweeps as a whole
-    assert main(["maintain", "--jobs", str(three_published.folder.parent)]) == 1
+    three_ended.sql("update nightmill.batch set ended_at = ended_at - interval '100 days' where batch_id < 3")
+    three_ended.sql("create view public.kept as select source_id from nightmill.rows_1")
+    three_ended.sql("alter table nightmill.shard rename column wake_at to wakes_at")  # breaks two sweeps as a whole
+    assert main(["maintain", "--jobs", str(three_ended.folder.parent)]) == 1
     said = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in said if line.startswith("FAILED")] == [
         "FAILED abandoned", "FAILED stuck", "FAILED retention",

@@ -133,7 +133,7 @@ def test_what_the_connections_extras_say_wins_but_for_what_the_ledger_needs(ledg
 
 @contextmanager
 def going_silent(port: int, *, at_once: bool = False) -> Iterator[tuple[int, threading.Event]]:
-    """The port of a proxy before a server, and what makes it read and answer nothing more, as a cut network does."""
+    """The port of a proxy before a server, and what makes it read and answer nothing any more."""
     silent, over = threading.Event(), threading.Event()
     opened: list[socket.socket] = []
 

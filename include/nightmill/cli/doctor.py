@@ -7,17 +7,18 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from nightmill.connections import LEDGER, LookedUp, from_variables, payload_store
-from nightmill.domain.errors import ConfigError, Transient
+from nightmill.connections import DEPLOYMENT, LEDGER, LookedUp, from_variables, payload_store
+from nightmill.domain.errors import ConfigError, NightmillError, Transient
 from nightmill.environment import utc_now
 from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
 from nightmill.stages import doctor
 from nightmill.stages.doctor import Doubt, Finding, Status, attempt
 from nightmill.storage import job_folders
+from nightmill.storage.deployments import VARIABLE
 from nightmill.storage.ledger import Connection
 
 POOLS = ("nightmill_batch", "nightmill_online")
@@ -57,11 +58,24 @@ def examine(built_in: Path, variables: Mapping[str, str]) -> Iterator[Finding]:
             if any(one.status is Status.FAILED and one.check in doctor.DECISIVE for one in findings):
                 ledger = None  # what jobs need from it could only fail as well
         if ledger is not None:
+            yield doctor.examine_deployment(ledger, _this_airflow(variables))
             yield doctor.examine_maintenance(ledger, utc_now)
         yield doctor.examine_store(lambda: payload_store(connections.lookup, variables))
         found = job_folders.find(job_folders.roots(built_in))
         yield from doctor.examine_jobs(connections, found, ledger, utc_now)
     yield from examine_airflow(variables)
+
+
+def _this_airflow(variables: Mapping[str, str]) -> str | None:
+    """The id of the Airflow that the command speaks for, as it is told, or as that Airflow's own variable says; empty
+    where it has none. None where nothing is known of an Airflow."""
+    url, user, password = (variables.get(name) for name in (AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD))
+    if variables.get(DEPLOYMENT):
+        return variables[DEPLOYMENT]
+    if url and user and password and "@" not in url:
+        with suppress(NightmillError), AirflowClient(url, user, password, doctor.PATIENCE_S) as client:
+            return client.variable(VARIABLE) or ""
+    return None  # what is wrong with the address is said below
 
 
 def examine_airflow(variables: Mapping[str, str]) -> Iterator[Finding]:

@@ -14,7 +14,8 @@ from nightmill.connections import CONSOLE, LEDGER, payload_root
 from nightmill.console.app import create_app
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration.connections import lookup
-from nightmill.storage import ledger
+from nightmill.orchestration.deployment import ThisAirflow
+from nightmill.storage import deployments, ledger
 from nightmill.storage.ledger import Connection
 
 STATEMENT_TIMEOUT = "10s"
@@ -29,6 +30,9 @@ def build() -> FastAPI:
 def open_ledger() -> Iterator[Connection]:
     """One page's look at the ledger: a single snapshot, read only whatever the login may do."""
     with ledger.connect(_dsn(), application="nightmill console") as conn:
+        conn.autocommit = True
+        deployments.refuse_another(conn, ThisAirflow().deployment_id)  # who may see a DAG here may not see that one
+        conn.autocommit = False
         conn.read_only = True
         conn.isolation_level = IsolationLevel.REPEATABLE_READ
         conn.execute(f"set local statement_timeout = '{STATEMENT_TIMEOUT}'")

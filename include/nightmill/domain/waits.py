@@ -137,12 +137,12 @@ WAITS = (
     Wait(
         "a sweep of maintenance",
         "30 min for each; 30 s for the readers of one partition",
-        "the task fails; the next run goes on",
+        "the task and the run fail; the next run goes on",
         ("orchestration/operations.py:maintenance_dag", "storage/partitions.py:retire"),
     ),
     Wait(
         "a statement, for a lock or for the ledger's server",
-        "60 s for a lock, 10 s to connect",
+        "60 s for a lock, 10 s to connect; about a minute for a server that vanished",
         "the task is retried, then fails",
         ("storage/ledger.py:connect",),
     ),

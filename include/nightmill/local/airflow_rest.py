@@ -173,6 +173,11 @@ class AirflowClient:
         """All pools by name."""
         return {pool["name"]: pool for pool in self._send("GET", "/api/v2/pools", params={"limit": PAGE})["pools"]}
 
+    def variable(self, key: str) -> str | None:
+        """An Airflow variable of the metadata database, None where there is none."""
+        found = self._found(f"/api/v2/variables/{key}")
+        return None if found is None else str(found["value"])
+
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool (deferred tasks do not occupy it) unless it exists; a person may have changed its size."""
         if name not in self.pools():

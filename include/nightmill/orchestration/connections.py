@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from airflow.sdk import Connection
@@ -11,11 +12,12 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 from nightmill.connections import AirflowConnection, environment_with
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
+from nightmill.orchestration.deployment import ThisAirflow
 
 
 def environment() -> Environment:
-    """The environment of a task."""
-    return environment_with(lookup, os.environ)
+    """The environment of a task. The ledger must be this Airflow's own."""
+    return replace(environment_with(lookup, os.environ), admit=ThisAirflow().admit)
 
 
 def lookup(conn_id: str) -> AirflowConnection:

@@ -630,6 +630,17 @@ ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWA
     CACHE 1
 );
 
+CREATE TABLE nightmill.deployment (
+    deployment_id text NOT NULL,
+    pinned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    only_row boolean DEFAULT true NOT NULL,
+    CONSTRAINT deployment_only_row_check CHECK (only_row)
+);
+
+ALTER TABLE nightmill.deployment OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.deployment IS 'The Airflow variable nightmill_deployment of the one Airflow that uses this ledger; empty until its first task';
+
 CREATE TABLE nightmill.gate_verdict (
     verdict_id bigint NOT NULL,
     batch_id bigint NOT NULL,
@@ -1017,6 +1028,9 @@ ALTER TABLE ONLY nightmill.dead_letter
 ALTER TABLE ONLY nightmill.dead_letter
     ADD CONSTRAINT dead_letter_pkey PRIMARY KEY (dead_letter_id);
 
+ALTER TABLE ONLY nightmill.deployment
+    ADD CONSTRAINT deployment_pkey PRIMARY KEY (only_row);
+
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_pkey PRIMARY KEY (verdict_id);
 
@@ -1283,6 +1297,9 @@ GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
+
+GRANT SELECT,INSERT ON TABLE nightmill.deployment TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.deployment TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.gate_verdict TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.gate_verdict TO nightmill_console;

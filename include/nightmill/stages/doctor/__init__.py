@@ -4,7 +4,13 @@ but one small object that it writes to the object store and deletes again. Not a
 
 from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.stages.doctor.jobs import PATIENCE_S, examine_jobs
-from nightmill.stages.doctor.ledger import DECISIVE, examine_ledger, examine_maintenance, open_ledger
+from nightmill.stages.doctor.ledger import (
+    DECISIVE,
+    examine_deployment,
+    examine_ledger,
+    examine_maintenance,
+    open_ledger,
+)
 from nightmill.stages.doctor.store import examine_store
 
 __all__ = [
@@ -14,6 +20,7 @@ __all__ = [
     "Finding",
     "Status",
     "attempt",
+    "examine_deployment",
     "examine_jobs",
     "examine_ledger",
     "examine_maintenance",

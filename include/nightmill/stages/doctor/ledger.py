@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.wording import counted
 from nightmill.stages.doctor.findings import Doubt, Finding, attempt
-from nightmill.storage import maintenance, standing
+from nightmill.storage import deployments, maintenance, standing
 from nightmill.storage.ledger import Connection, connect
 
 OLDEST_POSTGRES = 16
@@ -86,6 +86,28 @@ def _clock(conn: Connection, now: Callable[[], datetime]) -> str:
             f"The ledger's clock and this machine's are {abs(apart):.0f} s apart.", "Set both by NTP; waits rely on it."
         )
     return f"{abs(apart):.1f} s apart"
+
+
+def examine_deployment(conn: Connection, mine: str | None) -> Finding:
+    """Which Airflow the ledger belongs to. `mine` is the one that the command speaks for: empty where it has no id,
+    None where nobody said."""
+
+    def look() -> str | Doubt:
+        found = deployments.pinned(conn)
+        if found is None:
+            return "belongs to no Airflow yet: the first task that uses it takes it"
+        if mine == "":
+            refusal = deployments.another(found, mine)
+            seen = (
+                f"this Airflow has no variable {deployments.VARIABLE}, and unless a secrets backend or the environment "
+            )
+            return Doubt(f"{seen}of its workers has it, its tasks are refused: {refusal.cause}", refusal.remedy)
+        if mine is not None and mine != found.deployment_id:
+            raise deployments.another(found, mine)
+        which = "this Airflow" if mine else "the Airflow deployment"
+        return f"belongs to {which} {found.deployment_id} since {found.pinned_at:%Y-%m-%d}"
+
+    return attempt("ledger: deployment", look)
 
 
 def examine_maintenance(conn: Connection, now: Callable[[], datetime]) -> Finding:

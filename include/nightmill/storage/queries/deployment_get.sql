@@ -1,0 +1,1 @@
+select deployment_id, pinned_at from nightmill.deployment

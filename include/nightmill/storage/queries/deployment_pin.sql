@@ -1,0 +1,1 @@
+insert into nightmill.deployment (deployment_id) values (%(deployment_id)s) on conflict do nothing
