@@ -196,8 +196,8 @@ def test_a_broken_folder_and_one_that_is_not_applied_are_told_apart(surgery: Sur
     assert failed["notes: job folder"]["seen"].endswith("provider.modle: unknown key; did you mean 'model'?")
 
 
-def test_a_view_without_a_barrier_is_a_warning_until_apply(surgery: Surgery) -> None:
-    surgery.pipeline.sql("alter view results.notes reset (security_barrier)")
+def test_a_view_of_before_is_a_warning_until_apply(surgery: Surgery) -> None:
+    surgery.pipeline.sql("alter view results.notes owner to nightmill_owner")
     code, findings = surgery.run()
     assert (code, findings["notes: view"]["status"]) == (0, "warning")
     assert "nightmill apply" in findings["notes: view"]["remedy"]

@@ -213,30 +213,47 @@ def test_a_readers_own_function_sees_no_row_of_a_batch_that_is_not_published(led
     assert _leaked(ledger) == {shown.batch_id}
 
 
-def test_apply_gives_a_view_of_before_its_barrier_and_keeps_its_grants(ledger: Ledger) -> None:
+_OF_BEFORE = """
+    alter view results.notes owner to nightmill_owner;
+    alter table nightmill.rows_notes disable row level security;
+    drop policy published on nightmill.rows_notes;
+    create or replace view results.notes as
+    select source_id, source_version, tenant, domain, batch_id, result_id, reused, model, prompt_version, answered_at,
+        citations, title, pages
+    from nightmill.rows_notes
+    where batch_id = (select batch_id from nightmill.published where view_name = 'notes')
+"""
+_GRANTS = (
+    "select shown.oid, acl.grantee, acl.privilege_type from pg_class as shown, aclexplode(shown.relacl) as acl "
+    "where shown.oid = 'results.notes'::regclass and acl.grantee <> shown.relowner order by 2, 3"
+)
+
+
+def test_apply_protects_a_view_of_before_and_keeps_its_grants(ledger: Ledger) -> None:
     shown, staged = ledger.validating(5), ledger.validating(6)
     ledger.publish(shown)
-    ledger.sql("alter view results.notes reset (security_barrier)")
+    ledger.sql(_OF_BEFORE)
     assert _leaked(ledger) == {shown.batch_id, staged.batch_id}
-    before = ledger.sql("select oid, relacl::text from pg_class where oid = 'results.notes'::regclass")
+    before = ledger.sql(_GRANTS)
     assert apply(ledger.admin_dsn, ledger.job) == "redefined"
     assert _leaked(ledger) == {shown.batch_id}
-    assert before == ledger.sql("select oid, relacl::text from pg_class where oid = 'results.notes'::regclass")
+    assert before == ledger.sql(_GRANTS)
     assert apply(ledger.admin_dsn, ledger.job) == "unchanged"
 
 
-def test_apply_gives_the_barrier_to_a_view_whose_job_has_no_folder_any_more(ledger: Ledger, tmp_path: Path) -> None:
-    ledger.sql("alter view results.notes set (security_barrier = false)")
+def test_apply_protects_a_view_whose_job_has_no_folder_any_more(ledger: Ledger, tmp_path: Path) -> None:
+    shown = ledger.validating(5)
+    ledger.publish(shown)
+    ledger.validating(6)
+    ledger.sql(_OF_BEFORE)
     assert [(one.job, one.view, one.outcome) for one in apply_stage.run(ledger.admin_dsn, tmp_path)] == [
         ("notes", "notes", "redefined")
     ]
     assert apply_stage.run(ledger.admin_dsn, tmp_path) == []
-    with ledger.reader() as conn:
-        row = conn.execute("select reloptions from pg_class where oid = 'results.notes'::regclass").fetchone()
-        assert row == (["security_barrier=true"],)
+    assert _leaked(ledger) == {shown.batch_id}
 
 
-def test_no_view_that_filters_rows_for_a_reader_or_the_console_lacks_a_barrier(ledger: Ledger) -> None:
+def test_no_view_hides_rows_by_its_condition_alone(ledger: Ledger) -> None:
     """A view without a condition hides no row. The console may read every row that provider_batch_usage leaves out."""
     lacking = ledger.sql(
         "select oid::regclass::text from pg_class where relkind = 'v' "

@@ -14,7 +14,7 @@ from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, connect
 
-ROLES = ("nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console")
+ROLES = ("nightmill_owner", "nightmill_view_owner", "nightmill_writer", "nightmill_reader", "nightmill_console")
 
 
 def migrations() -> list[tuple[int, str, str]]:
@@ -82,6 +82,7 @@ def _create_roles(conn: Connection) -> None:
             ).format(composed.Identifier(role))
         )
     conn.execute("grant nightmill_owner to current_user")
+    conn.execute("grant nightmill_view_owner to nightmill_owner")
 
 
 def _create_schemas(conn: Connection) -> None:

@@ -1165,9 +1165,11 @@ ALTER TABLE ONLY nightmill.shard
 GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_console;
+GRANT USAGE ON SCHEMA nightmill TO nightmill_view_owner;
 
 GRANT USAGE ON SCHEMA results TO nightmill_writer;
 GRANT USAGE ON SCHEMA results TO nightmill_reader;
+GRANT USAGE ON SCHEMA results TO nightmill_view_owner;
 
 REVOKE ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) TO nightmill_writer;
@@ -1345,6 +1347,7 @@ GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_console;
+GRANT SELECT ON TABLE nightmill.published TO nightmill_view_owner;
 
 GRANT UPDATE(batch_id) ON TABLE nightmill.published TO nightmill_writer;
 

@@ -68,21 +68,20 @@ def apply(conn: Connection, definition: JobDefinition) -> str:
             _create(conn, view, definition.columns)
         _extend(conn, view, new if have else [])
         _define_view(conn, view, existing_columns(conn, view))
+        protect(conn, view)
     return "created" if not have else "extended" if new else "redefined"
 
 
 def unprotected(conn: Connection) -> dict[str, str]:
-    """The views (and their jobs) that could show a reader's own functions rows of other batches: `apply` mends them."""
+    """Views, with their jobs, that could show a reader's own functions rows of other batches: `apply` protects them."""
     return dict(conn.execute(sql.text("views_unprotected")).fetchall())
 
 
 def protect(conn: Connection, view: str) -> None:
-    """Give a view its barrier where no job folder defines it any more. Needs the owner role."""
+    """Let a view show the published batch only, whatever functions its readers call. Needs the owner role."""
     conn.execute("set local role nightmill_owner")
     with _beside_readers(view):
-        conn.execute(
-            composed.SQL("alter view {} set (security_barrier = true)").format(composed.Identifier("results", view))
-        )
+        conn.execute(sql.text("view_protect").format(**_parts_of(view)))
 
 
 def _claim(conn: Connection, view: str, definition: JobDefinition) -> None:
@@ -140,14 +139,16 @@ def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None
     """Columns that the view has keep their places: a view can be replaced by one with more at its end only."""
     before = _view_columns(conn, view)
     shown = [*before, *(name for name in (*SHOWN, *(column.name for column in columns)) if name not in before)]
-    conn.execute(
-        sql.text("view_define").format(
-            view=composed.Identifier("results", view),
-            rows=sql.rows_table(view),
-            name=composed.Literal(view),
-            names=composed.SQL(", ").join(map(composed.Identifier, shown)),
-        )
-    )
+    names = composed.SQL(", ").join(map(composed.Identifier, shown))
+    conn.execute(sql.text("view_define").format(**_parts_of(view), names=names))
+
+
+def _parts_of(view: str) -> dict[str, composed.Composable]:
+    return {
+        "view": composed.Identifier("results", view),
+        "rows": sql.rows_table(view),
+        "name": composed.Literal(view),
+    }
 
 
 def _view_columns(conn: Connection, view: str) -> list[str]:

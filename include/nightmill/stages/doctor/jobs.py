@@ -123,7 +123,7 @@ def _view(ledger: Connection, definition: JobDefinition) -> str | Doubt:
     view = definition.job.publish.view
     if view in views.unprotected(ledger):
         return Doubt(
-            f"results.{view} has no security barrier: a function of a reader's own sees rows that are not published",
+            f"results.{view} is of an older version: a function of a reader's own sees rows that are not published",
             "Run `python -m nightmill apply` with the owner's connection.",
         )
     return f"results.{view} is set up"

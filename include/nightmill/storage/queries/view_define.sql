@@ -1,8 +1,6 @@
--- Its condition is checked before any function of a reader's query sees a row: other rows belong to batches that are not
--- published.
-create or replace view {view} with (security_barrier = true) as
-select {names}
-from {rows}
-where batch_id = (select published.batch_id from nightmill.published where published.view_name = {name});
+-- Which rows it shows is the policy's matter (view_protect.sql), so the planner treats a read of it as one of the table.
+create or replace view {view} as select {names} from {rows};
+
+alter view {view} set (security_barrier = false);
 
 grant select on {view} to nightmill_reader, nightmill_writer;
