@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightmill.domain.errors import NightmillError
+import psycopg
+
+from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.storage import job_folders, views
 from nightmill.storage.ledger import connect
 from nightmill.validators.definition import check_definition
@@ -36,4 +38,16 @@ def run(owner_dsn: str, built_in: Path) -> list[Applied]:
             done.append(Applied(name, folder, definition.job.publish.view, outcome))
         except NightmillError as fault:
             done.append(Applied(name, folder, None, "broken", fault))
+        except psycopg.OperationalError:  # the database: every other folder would end like this one
+            raise
+        except Exception as fault:
+            done.append(Applied(name, folder, None, "broken", _unforeseen(folder, fault)))
     return done
+
+
+def _unforeseen(folder: Path, fault: Exception) -> ConfigError:
+    state = f", SQLSTATE {fault.sqlstate}" if isinstance(fault, psycopg.Error) and fault.sqlstate else ""
+    return ConfigError(
+        f"{folder}: its table and view cannot be made ({type(fault).__name__}{state}).",
+        "Compare the fields of output.py with docs/job_reference.md: their number, names and types.",
+    )

@@ -12,6 +12,7 @@ from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
 from nightmill.domain.nearest import nearest
 
 JOBS_PATH = "NIGHTMILL_JOBS_PATH"
+MOST_BYTES = 1_000_000  # of each file
 
 
 def roots(built_in: Path) -> list[Path]:
@@ -55,15 +56,22 @@ def find(roots: Iterable[Path]) -> Found:
 
 
 def read(folder: Path) -> JobDefinition:
-    """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing or not UTF-8."""
+    """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing, not UTF-8,
+    too large or unreadable."""
     files, faults = {}, []
     for name in (*REQUIRED_FILES, *OPTIONAL_FILES):
         path = folder / name
-        if path.is_file():
-            files[name] = path.read_bytes()
-        elif name in REQUIRED_FILES:
-            remedy = f"A job folder holds {', '.join(REQUIRED_FILES)}."
-            faults.append(Mistake(str(path), None, None, f"is missing{_stranger(folder, name)}", remedy))
+        try:
+            if path.is_file():
+                files[name] = _content(path)
+            elif name in REQUIRED_FILES:
+                remedy = f"A job folder holds {', '.join(REQUIRED_FILES)}."
+                faults.append(Mistake(str(path), None, None, f"is missing{_stranger(folder, name)}", remedy))
+        except OSError as fault:
+            remedy = "Give this process the right to read it."
+            faults.append(Mistake(str(path), None, None, f"cannot be read ({fault.strerror})", remedy))
+        except BrokenJobFolder as fault:
+            faults += fault.mistakes
     for name, content in files.items():
         try:
             content.decode("utf-8")
@@ -74,6 +82,16 @@ def read(folder: Path) -> JobDefinition:
     if faults:
         raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)
+
+
+def _content(path: Path) -> bytes:
+    """Never more than the limit is read, whatever the file is."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        remedy = f"Make it smaller: at most {MOST_BYTES:,} bytes. Data belongs into the source query."
+        raise BrokenJobFolder((Mistake(str(path), None, None, f"is larger than {MOST_BYTES:,} bytes", remedy),))
+    return content
 
 
 def _stranger(folder: Path, name: str) -> str:
