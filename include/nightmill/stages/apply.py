@@ -38,11 +38,16 @@ def run(owner_dsn: str, built_in: Path) -> list[Applied]:
             done.append(Applied(name, folder, definition.job.publish.view, outcome))
         except NightmillError as fault:
             done.append(Applied(name, folder, None, "broken", fault))
-        except psycopg.OperationalError:  # the database: every other folder would end like this one
-            raise
         except Exception as fault:
+            if _of_the_database(fault):  # every other folder would end like this one
+                raise
             done.append(Applied(name, folder, None, "broken", _unforeseen(folder, fault)))
     return done
+
+
+def _of_the_database(fault: Exception) -> bool:
+    """Whether the server is gone, out of room or shutting down."""
+    return isinstance(fault, psycopg.OperationalError) and (fault.sqlstate or "08")[:2] in ("08", "53", "57")
 
 
 def _unforeseen(folder: Path, fault: Exception) -> ConfigError:
