@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -29,6 +30,16 @@ def as_airflow_failure() -> Iterator[None]:
         raise
     except Exception as fault:  # its text can quote a document or an answer
         raise AirflowException(f"{type(fault).__name__} {_state(fault)}at {_place(fault)}{_remedy(fault)}") from None
+
+
+def refuse_cleared(context: Any) -> None:
+    """Raise AirflowFailException in a task that somebody cleared: the run names the person who triggered it, and what
+    the task does would be done by somebody else in that name. A clear raises `max_tries` above the task's retries."""
+    if context["ti"].max_tries > context["ti"].task.retries:
+        raise AirflowFailException(
+            f"{context['dag_run'].dag_id} was cleared, and Airflow does not record by whom. Remedy: Trigger a new run "
+            "of it."
+        )
 
 
 def _state(fault: Exception) -> str:
