@@ -22,17 +22,20 @@ from nightmill.storage import exact_values
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
-_SEVERAL = "cannot insert multiple commands into a prepared statement"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is read: `name` in messages, `key` in job.yaml, and the statement timeout in seconds."""
+    """What is read: its `name` in messages and `key` in job.yaml, and the statement timeout in seconds."""
 
     name: str
     key: str
     conn_id: str
     timeout_s: int
+
+    def fault(self, cause: str, remedy: str) -> SourceError:
+        """A fault in the words for the source query."""
+        return SourceError(cause.replace("source query", self.name), remedy)
 
 
 def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
@@ -71,12 +74,12 @@ def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
     try:
         yield
     except errors.QueryCanceled as fault:
-        raise SourceError(
-            f"The {asked.name} ran longer than {asked.timeout_s} s.",
+        raise asked.fault(
+            f"The source query ran longer than {asked.timeout_s} s.",
             "Make it faster, or raise source.statement_timeout_s.",
         ) from fault
     except errors.CharacterNotInRepertoire:
-        raise SourceError(
+        raise asked.fault(
             f"The source database behind {asked.conn_id!r} returns text that is not UTF-8: it stores bytes "
             "without an encoding (SQL_ASCII).",
             "Convert such columns in the source query from the encoding they were written in: "
@@ -96,32 +99,32 @@ def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
 def _of_the_text(asked: Asked, fault: psycopg.ProgrammingError, on_rows: bool) -> SourceError:
     said = (fault.diag.message_primary or str(fault)).splitlines()[0]
     if "parameter missing" in str(fault):
-        return SourceError(
-            f"The {asked.name} uses a parameter that this run does not have ({fault}).",
+        return asked.fault(
+            f"The source query uses a parameter that this run does not have ({fault}).",
             "Fill in the data interval when triggering by hand; other parameters are declared in source.filters.",
         )
     if isinstance(fault, errors.InsufficientPrivilege):
-        return SourceError(
-            f"The login of connection {asked.conn_id!r} may not read what the {asked.name} reads: {said}.",
+        return asked.fault(
+            f"The login of connection {asked.conn_id!r} may not read what the source query reads: {said}.",
             f"Grant it: grant select on <table> to <the login of {asked.conn_id}>.",
         )
-    if said == _SEVERAL:
-        return SourceError(
-            f"The {asked.name} fails: syntax error: it holds more than one statement.",
+    if isinstance(fault, errors.SyntaxError) and fault.diag.source_function == "exec_parse_message":  # in any language
+        return asked.fault(
+            "The source query fails: syntax error: it holds more than one statement.",
             f"Leave one SELECT in {asked.key} of job.yaml, and nothing behind it.",
         )
     if on_rows:  # a query that runs on no rows fails on a row: its message can quote that row
         return _fails_on_data(asked, fault)
     meant = f" ({fault.diag.message_hint.rstrip('.')})" if fault.diag.message_hint else ""
-    return SourceError(
-        f"The {asked.name} fails: {said}{meant}.",
+    return asked.fault(
+        f"The source query fails: {said}{meant}.",
         "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
     )
 
 
 def _fails_on_data(asked: Asked, fault: psycopg.Error) -> SourceError:
     """Without the database's message and without the original: both can quote values."""
-    return SourceError(
-        f"The {asked.name} fails on the data or writes something ({type(fault).__name__}, SQLSTATE {fault.sqlstate}).",
+    return asked.fault(
+        f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE {fault.sqlstate}).",
         "Run the query of job.yaml in psql and mend it: the session is read only.",
     )
