@@ -57,7 +57,6 @@ class Prompt:
         self._text = text
         try:
             parts = _split(text)
-            _refuse_too_many("messages", len(parts), MOST_MESSAGES)
             _refuse_too_many(_EXPRESSIONS, text.count("{{") + text.count("{%"), MOST_NODES)
             parsed = environment.parse(text)
             _refuse_too_many(_EXPRESSIONS, sum(1 for _ in parsed.find_all(nodes.Node)), MOST_NODES)
@@ -258,6 +257,7 @@ def _syntax(environment: Environment, text: str, fault: TemplateError) -> Mistak
 def _split(text: str) -> list[tuple[str, int, str]]:
     """Who speaks, the line where it starts, and the text of each message."""
     marks = list(_MARKER.finditer(text))
+    _refuse_too_many("messages", len(marks), MOST_MESSAGES)
     if not marks:
         return [("user", *_trimmed(text, 0, len(text)))]
     if text[: marks[0].start()].strip():

@@ -34,25 +34,33 @@ def find(roots: Iterable[Path]) -> Found:
     that somebody adds stops no job that runs."""
     found = Found({}, [])
     for root in roots:
-        if not root.is_dir():
-            found.faults.append(
-                ConfigError(f"{root} is no directory.", f"Correct {JOBS_PATH}: it lists directories of job folders.")
-            )
-        for job_yaml in sorted(root.glob("*/job.yaml")):
-            folder = job_yaml.parent
-            first = found.folders.setdefault(folder.name, folder)
-            if first != folder:
-                found.faults.append(
-                    ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
-                )
-        if (root / "job.yaml").is_file():
-            found.faults.append(
-                ConfigError(f"{root} is a job folder itself.", f"Name the directory that holds it in {JOBS_PATH}.")
-            )
-        for misnamed in sorted(root.glob("*/job.yml")):
-            if not misnamed.with_suffix(".yaml").exists():
-                found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
+        try:
+            _look_into(root, found)
+        except OSError as fault:
+            remedy = "Give this process the right to read it."
+            found.faults.append(ConfigError(f"{root} cannot be read ({fault.strerror}).", remedy))
     return found
+
+
+def _look_into(root: Path, found: Found) -> None:
+    if not root.is_dir():
+        found.faults.append(
+            ConfigError(f"{root} is no directory.", f"Correct {JOBS_PATH}: it lists directories of job folders.")
+        )
+    for job_yaml in sorted(root.glob("*/job.yaml")):
+        folder = job_yaml.parent
+        first = found.folders.setdefault(folder.name, folder)
+        if first != folder:
+            found.faults.append(
+                ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
+            )
+    if (root / "job.yaml").is_file():
+        found.faults.append(
+            ConfigError(f"{root} is a job folder itself.", f"Name the directory that holds it in {JOBS_PATH}.")
+        )
+    for misnamed in sorted(root.glob("*/job.yml")):
+        if not misnamed.with_suffix(".yaml").exists():
+            found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
 
 
 def read(folder: Path) -> JobDefinition:

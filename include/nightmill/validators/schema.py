@@ -54,6 +54,10 @@ class AnswerReader:
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
+        with contained(FILE, model.__name__, TYPES):
+            self._prepare(model)
+
+    def _prepare(self, model: type[BaseModel]) -> None:
         schema = json_schema(model)
         names = frozenset(_property_names(schema))
         by_name = frozenset(_property_names(json_schema(model, by_alias=False)))
@@ -62,8 +66,7 @@ class AnswerReader:
             problem = "uses field aliases or computed fields"
             remedy = "Name the fields as they shall appear in answers and columns, and compute in the query."
             raise BrokenJobFolder((Mistake("output.py", None, model.__name__, problem, remedy),))
-        with contained(FILE, model.__name__, TYPES):
-            adapter = TypeAdapter(model)
+        adapter = TypeAdapter(model)
         self._validator, self._serializer = adapter.validator, adapter.serializer  # without the layers around them
         self._names = names
         properties = schema.get("properties", {})
