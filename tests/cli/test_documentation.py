@@ -118,6 +118,7 @@ def test_the_commands_dags_and_limits_that_the_page_on_trust_names_are_the_codes
         f"{prompt_limits.MOST_NODES:,} expressions, {MOST_MESSAGES:,} messages",
         f"{prompt_limits.MOST_CHARACTERS:,} characters",
         f"{prompt_limits.MOST_STEPS:,} steps; {prompt_limits.LONGEST_S:g} s of processor time",
+        f"{prompt_limits.MOST_VALUES:,} parts of a list or mapping",
     ):
         assert limit in text
     assert (check_staging.LIMIT_S, prompt_limits.SHARE) == (3600, 4)  # an hour, four times

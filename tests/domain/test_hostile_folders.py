@@ -103,6 +103,21 @@ def test_a_file_over_the_limit_is_not_read_to_its_end(tmp_path: Path) -> None:
         job_folders.read(folder)
 
 
+def test_a_file_with_nul_or_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in GOOD.items():
+        (folder / name).write_text(text)
+    (folder / "prompt.md").write_text("one\ntwo \0 {{ body }}")
+    (folder / "output.py").unlink()
+    (folder / "output.py").symlink_to("/proc/self/mem")
+    with pytest.raises(BrokenJobFolder) as caught:
+        job_folders.read(folder)
+    said = str(caught.value)
+    assert "prompt.md:2: holds the character NUL. Remove it." in said
+    assert "output.py: cannot be read (Input/output error). Give this process the right to read it." in said
+
+
 @pytest.mark.parametrize(
     ("template", "said"),
     [

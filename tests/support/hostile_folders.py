@@ -164,7 +164,13 @@ _SIZE = "makes more than 50,000,000 characters"
 _DOUBLED = "{% for i in range(100) %}{% set n.x = n.x SIGN n.x %}{% endfor %}{{ n.x }}"
 PROMPTS = {
     "multiplies": (_SIZE, "{{ 'x' * 10**9 }}"),
-    "takes_a_power": (_SIZE, "{{ 9 ** 999999999 }}"),
+    "takes_a_power": (_SIZE, "{{ 2 ** 999999999 }}"),
+    "takes_powers": (_SIZE, "{% set n = namespace(x=3) %}{% for i in range(99) %}{% set n.x = n.x ** 9 %}{% endfor %}"),
+    "multiplies_numbers": (
+        _SIZE,
+        "{% set n = namespace(x=3) %}{% for i in range(99) %}{% set n.x = n.x * n.x %}{% endfor %}",
+    ),
+    "rounds": (_SIZE, "{{ 1.5 | round(999999999, 'ceil') }}"),
     "counts_far": ("counts more than 100,000 numbers with range()", "{% for i in range(10**9) %}x{% endfor %}"),
     "loops_in_loops": (
         "takes more than 1,000,000 steps",

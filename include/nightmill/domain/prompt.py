@@ -27,7 +27,7 @@ from jinja2 import (
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake, SourceError
 from nightmill.domain.nearest import hint
-from nightmill.domain.prompt_limits import MOST_NODES, SHARE, LimitedEnvironment, TooMuch, metered
+from nightmill.domain.prompt_limits import METER, MOST_NODES, SHARE, LimitedEnvironment, Meter, TooMuch
 
 ROLES = ("system", "user", "assistant")
 _MARKER = re.compile(rf"^<!--\s*({'|'.join(ROLES)})\s*-->[ \t]*$", re.MULTILINE)
@@ -194,13 +194,13 @@ def _renderer(environment: _Environment, body: str) -> Renderer:
             raise UndefinedError(f"{missing} is undefined") from None
 
     def fill_in_often(values: Mapping[str, Any]) -> str:
-        with metered(values):
-            return environment.concat(fill_in_one(values, text, name) for text, name in pieces)
-
-    def fill_in_one(values: Mapping[str, Any], text: str, name: str | None) -> str:
-        if name is not None and name not in values:
-            raise UndefinedError(f"{name!r} is undefined")
-        return text if name is None else written(values[name])
+        try:
+            once = {name: written(values[name]) for name in uses}
+        except KeyError as missing:
+            raise UndefinedError(f"{missing} is undefined") from None
+        texts = [text if name is None else once[name] for text, name in pieces]
+        Meter(values).hold(sum(map(len, texts)))
+        return "".join(texts)
 
     return fill_in_often if max(uses.values(), default=0) > SHARE else fill_in
 
@@ -209,8 +209,11 @@ def _template(environment: _Environment, body: str) -> Renderer:
     render = environment.from_string(body).render
 
     def fill_in(values: Mapping[str, Any]) -> str:
-        with metered(values):
+        token = METER.set(Meter(values))
+        try:
             return render(values)
+        finally:
+            METER.reset(token)
 
     return fill_in
 

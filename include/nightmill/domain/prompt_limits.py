@@ -7,7 +7,6 @@ larger is asked for its size before it runs, and each pass of a loop, operator, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from time import thread_time
 from typing import Any
@@ -27,7 +26,7 @@ MOST_VALUES = 1_000_000  # in a list or mapping that is written out
 LONGEST_S = 5.0  # of processor time
 MOST_NODES = 10_000  # expressions and statements of a file
 _STEPS_BETWEEN_LOOKS = 64  # at the clock
-_DEPTH = 10  # levels that tojson indents, about
+_NESTING = (dict, list, tuple)
 
 # Filters that look at their value and do not write it out.
 _LOOKING = frozenset({
@@ -43,63 +42,66 @@ class TooMuch(Exception):
 class Meter:
     """What one rendering has used of its limits."""
 
+    __slots__ = ("_made", "_steps", "_until", "_values")
+
     def __init__(self, values: Mapping[str, Any]) -> None:
-        own = sum(len(value) for value in values.values() if isinstance(value, str))
-        self._characters = max(MOST_CHARACTERS, SHARE * own)
+        self._values = values
         self._steps = 0
         self._made = 0
-        self._until = thread_time() + LONGEST_S
+        self._until = 0.0
+
+    @property
+    def characters(self) -> int:
+        """The longest text, asked for only where a text is long."""
+        own = sum(len(value) for value in self._values.values() if isinstance(value, str))
+        return max(MOST_CHARACTERS, SHARE * own)
 
     def step(self) -> None:
         """Count one step."""
         self._steps += 1
+        if self._steps % _STEPS_BETWEEN_LOOKS == 0:
+            self._look()
+
+    def _look(self) -> None:
         if self._steps > MOST_STEPS:
             raise TooMuch(f"takes more than {MOST_STEPS:,} steps (passes of loops, operators, filters, calls)")
-        if self._steps % _STEPS_BETWEEN_LOOKS == 0 and thread_time() > self._until:
+        now = thread_time()
+        self._until = self._until or now + LONGEST_S
+        if now > self._until:
             raise TooMuch(f"takes more than {LONGEST_S:g} s")
 
     def hold(self, size: float) -> None:
         """Refuse a text or list of this size."""
-        if size > self._characters:
-            raise TooMuch(f"makes more than {self._characters:,} characters or list entries")
+        if size > MOST_CHARACTERS and size > self.characters:
+            raise TooMuch(f"makes more than {self.characters:,} characters or list entries")
 
     def made(self, result: Any) -> Any:
         """Count what was made, and hand it on."""
         size = text_sizes.size(result)
-        self.hold(size)
         self._made += size
-        if self._made > _TOGETHER * self._characters:
-            raise TooMuch(f"makes texts of more than {_TOGETHER * self._characters:,} characters in all")
+        if self._made > MOST_CHARACTERS:
+            self.hold(size)
+            if self._made > _TOGETHER * self.characters:
+                raise TooMuch(f"makes texts of more than {_TOGETHER * self.characters:,} characters in all")
         return result
 
     def write_out(self, *values: Any) -> int:
         """Count the parts of nested values, and refuse too many: lists that share parts say more than they hold."""
-        waiting, seen = list(values), 0
+        waiting, seen = [one for one in values if isinstance(one, _NESTING)], 0
         while waiting:
             one = waiting.pop()
-            if isinstance(one, dict | list | tuple):
-                seen += len(one)
-                if seen > MOST_VALUES:
-                    raise TooMuch(f"writes out more than {MOST_VALUES:,} values")
-                waiting += one.values() if isinstance(one, dict) else one
+            seen += len(one)
+            if seen > MOST_VALUES:
+                raise TooMuch(f"writes out more than {MOST_VALUES:,} values")
+            waiting += [part for part in (one.values() if isinstance(one, dict) else one) if isinstance(part, _NESTING)]
         return seen
 
 
-_METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
-
-
-@contextmanager
-def metered(values: Mapping[str, Any]) -> Iterator[None]:
-    """The limits of one rendering."""
-    token = _METER.set(Meter(values))
-    try:
-        yield
-    finally:
-        _METER.reset(token)
+METER: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 def _meter() -> Meter:
-    return _METER.get() or Meter({})
+    return METER.get() or Meter({})
 
 
 class LimitedEnvironment(ImmutableSandboxedEnvironment):
@@ -109,7 +111,9 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
 
     def __init__(self, *, finalize: Callable[[Any], str], **options: Any) -> None:
         def written(value: Any) -> str:
-            if isinstance(value, dict | list | tuple):
+            if type(value) is str:
+                return value
+            if isinstance(value, _NESTING):
                 _meter().write_out(value)
             return finalize(value)
 
@@ -125,7 +129,8 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
         meter, size, texts = _meter(), 0, []
         for part in parts:
             size += len(part)
-            meter.hold(size)
+            if size > MOST_CHARACTERS:
+                meter.hold(size)
             texts.append(part)
         return str(meter.made("".join(texts)))
 
@@ -176,20 +181,21 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
 def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A filter of Jinja's. One that takes the context is never worked out while a template is compiled."""
     wanted = getattr(getattr(function, "jinja_pass_arg", None), "name", None)
+    writes, grows, counts = name not in _LOOKING, name in text_sizes.GROWING, name in ("join", "sum")
 
     @pass_context
     def limited(context: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
         meter = _meter()
         meter.step()
-        if name in ("join", "sum"):
+        if counts:
             value = _listed(value)
-        if name not in _LOOKING:
-            parts = meter.write_out(value, *args, *kwargs.values())
-            if name == "tojson":
-                meter.hold(sum(one for one in (*args, *kwargs.values()) if isinstance(one, int)) * (1 + parts) * _DEPTH)
-        meter.hold(text_sizes.of_filter(name, value, args, kwargs))
-        first = {"context": context, "eval_context": context.eval_ctx, "environment": context.environment}
-        return meter.made(function(*([first[wanted]] if wanted else []), value, *args, **kwargs))
+        parts = meter.write_out(value, *args, *kwargs.values()) if writes else 0
+        if grows:
+            meter.hold(text_sizes.of_filter(name, value, args, kwargs, parts))
+        if wanted is None:
+            return meter.made(function(value, *args, **kwargs))
+        first = {"context": context, "eval_context": context.eval_ctx, "environment": context.environment}[wanted]
+        return meter.made(function(first, value, *args, **kwargs))
 
     return limited
 

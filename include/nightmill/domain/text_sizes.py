@@ -9,6 +9,25 @@ from typing import Any
 
 _PERCENT_WIDTHS = re.compile(r"%(?:\([^)%]*\))?[#0\- +]*(\*|\d*)(?:\.(\*|\d*))?")
 _PADDING = frozenset({"center", "ljust", "rjust", "zfill", "to_bytes"})
+_COST_OF_A_BIT = 1_000  # multiplying long numbers takes far more time than their digits take room
+# Filters that make a value larger.
+GROWING = frozenset(
+    {
+        "batch",
+        "center",
+        "format",
+        "indent",
+        "join",
+        "replace",
+        "round",
+        "slice",
+        "striptags",
+        "sum",
+        "tojson",
+        "wordwrap",
+    }
+)
+_DEPTH = 10  # levels that tojson indents, about
 _DIGITS = 18  # of a width; no longer one is ever meant
 
 
@@ -25,8 +44,9 @@ def of_operation(operator: str, left: Any, right: Any) -> float:
         for sized, times in ((left, right), (right, left)):
             if isinstance(times, int) and not isinstance(sized, int | float):
                 return size(sized) * max(times, 0)
-    if operator == "**" and isinstance(left, int) and isinstance(right, int):
-        return size(left) * max(right, 0)
+    if operator in ("*", "**") and isinstance(left, int) and isinstance(right, int):
+        bits = left.bit_length() * max(right, 0) if operator == "**" else left.bit_length() + right.bit_length()
+        return bits * _COST_OF_A_BIT
     if operator == "%" and isinstance(left, str):
         return of_percent(left, right)
     return size(left) + size(right)
@@ -69,11 +89,17 @@ def of_method(name: str, text: Any, given: tuple[Any, ...]) -> float:
     return 0
 
 
-def of_filter(name: str, value: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> float:
-    """Of a filter, for those that make a value larger."""
+def of_filter(name: str, value: Any, args: tuple[Any, ...], named: Mapping[str, Any], parts: int) -> float:
+    """Of one of GROWING on a value that has so many parts."""
     given = (*args, *named.values())
     if name in ("center", "batch", "slice"):
         return _numbers(given)
+    if name == "tojson":
+        return _numbers(given) * (1 + parts) * _DEPTH
+    if name == "round":  # multiplies by a power of ten
+        return 4 * _numbers(given) * _COST_OF_A_BIT
+    if name == "striptags":  # copies the text for each comment
+        return str(value).count("<!--") * len(str(value)) / 1000
     if name in ("indent", "wordwrap"):
         text = str(value)
         pieces = text.count("\n") + 1 + (len(text) if name == "wordwrap" else 0)

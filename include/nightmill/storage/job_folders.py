@@ -87,6 +87,9 @@ def read(folder: Path) -> JobDefinition:
             line = content.count(b"\n", 0, fault.start) + 1
             problem = f"is not UTF-8 (byte {fault.start})"
             faults.append(Mistake(str(folder / name), line, None, problem, "Save it as UTF-8."))
+        if b"\0" in content:  # the ledger keeps a copy of each file, and Postgres no NUL
+            line = content.count(b"\n", 0, content.index(b"\0")) + 1
+            faults.append(Mistake(str(folder / name), line, None, "holds the character NUL", "Remove it."))
     if faults:
         raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)
