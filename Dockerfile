@@ -11,6 +11,8 @@ RUN pip install --no-cache-dir --require-hashes --no-deps -r /opt/airflow/requir
 # Libraries that the triggerer and the workers import outside the DAG bundle live in include/.
 COPY --chown=airflow:0 include /opt/airflow/include
 COPY --chown=airflow:0 dags /opt/airflow/dags
+# For the API server: the pages of tasks, cancelling by a click, and who may cancel or replay.
+COPY --chown=airflow:0 plugins /opt/airflow/plugins
 
 ENV PYTHONPATH=/opt/airflow/include \
     AIRFLOW__CORE__LOAD_EXAMPLES=false \

@@ -219,7 +219,7 @@ def test_replay_triggers_the_dag_of_the_parents_job(
     [(path, body)] = server.triggered
     assert path == "/api/v2/dags/nightmill_test/dagRuns"
     assert body["conf"] == {
-        "parent_batch": parent, "replay": {"classes": ["input"]}, "note": "mended", "requested_by": "operator",
+        "parent_batch": parent, "replay": {"classes": ["input"]}, "note": "mended",
     }  # fmt: skip
     server.paused = True
     assert main(options) == 1

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 from support.walkthrough import Saved, Typed, steps
 
+from nightmill.cli.commands import main
+from nightmill.domain import job_code, prompt_limits, yaml_document
+from nightmill.domain.job import MOST_EXPECTATIONS
+from nightmill.domain.prompt import MOST_MESSAGES
 from nightmill.local.settings import REPOSITORY
+from nightmill.stages import check_staging
 from nightmill.storage import job_folders
 from nightmill.validators.definition import mistakes_of
 
@@ -95,3 +100,33 @@ def test_the_files_of_the_tutorial_are_a_sound_job(tmp_path: Path) -> None:
     assert definition.warnings() == []
     assert len(files) == 5
     assert "make run JOB=ticket_topics\n" in [step.text for step in taken if isinstance(step, Typed)]
+
+
+def test_the_commands_dags_and_limits_that_the_page_on_trust_names_are_the_codes() -> None:
+    text = (REPOSITORY / "docs" / "trust.md").read_text("utf-8")
+    commands = re.findall(r"`(?:python -m nightmill )?([a-z][a-z-]+)`", text)
+    assert {"validate", "apply", "doctor", "estimate", "replay", "cancel", "maintain", "dead-letters"} <= set(commands)
+    for command in re.findall(r"`python -m nightmill ([a-z-]+)`", text):
+        with pytest.raises(SystemExit) as ended:
+            main([command, "--help"])
+        assert ended.value.code == 0, command
+    for limit in (
+        f"{job_folders.MOST_BYTES:,} bytes",
+        f"{job_code.LIMIT_S:g} s for its import",
+        f"{yaml_document.MOST_NESTED} levels of nesting, {yaml_document.MOST_ENTRIES:,} entries",
+        f"{MOST_EXPECTATIONS} expectations",
+        f"{prompt_limits.MOST_NODES:,} expressions, {MOST_MESSAGES:,} messages",
+        f"{prompt_limits.MOST_CHARACTERS:,} characters",
+        f"{prompt_limits.MOST_STEPS:,} steps; {prompt_limits.LONGEST_S:g} s of processor time",
+        f"{prompt_limits.MOST_VALUES:,} parts of a list or mapping",
+    ):
+        assert limit in text
+    assert (check_staging.LIMIT_S, prompt_limits.SHARE) == (3600, 4)  # an hour, four times
+
+
+def test_every_example_of_a_connection_to_another_machine_verifies_the_server() -> None:
+    found = [
+        line for page in PAGES for line in re.findall(r"postgres(?:ql)?://\S*example\.org\S*", page.read_text("utf-8"))
+    ]
+    assert len(found) > 5
+    assert [line for line in found if "sslmode=verify-full&sslrootcert=" not in line] == []

@@ -44,13 +44,15 @@ def test_the_replay_dag_publishes_a_child_that_shows_no_fewer_rows_and_pays_for_
     assert shown(site) == [(parent["batch_id"], ITEMS - len(REFUSED), ITEMS - len(REFUSED))]
 
     site.client.unpause(REPLAY)
-    site.client.trigger(REPLAY, {"job": "parcels", "classes": ["input"]}, run_id=AGAIN)
+    forged = {"job": "parcels", "classes": ["input"], "requested_by": "somebody else"}
+    site.client.trigger(REPLAY, forged, run_id=AGAIN)
     site.wait_run(REPLAY, AGAIN, "success", "failed")
     run_id = f"replay_of_batch_{parent['batch_id']}__{AGAIN}"
     site.wait_run(PARCELS, run_id, "success", "failed")
 
     child = site.batch(run_id)
     assert (child["state"], child["parent_batch_id"]) == ("PUBLISHED", parent["batch_id"])
+    assert child["requested_by"] == "admin"  # as Airflow recorded it for nightmill_replay
     assert site.buckets(run_id) == {"accepted": len(REFUSED), "reused": ITEMS - len(REFUSED)}
     assert shown(site) == [(child["batch_id"], ITEMS, ITEMS)]
     assert executed(site) == paid + len(REFUSED)

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.hostile_folders import write_some
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
+
+from nightmill.domain import job_code
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"
@@ -193,6 +196,23 @@ def test_a_broken_job_folder_is_an_import_error_that_names_it_and_hides_no_other
     )  # Airflow takes all DAGs of a file with an import error off the schedule
     assert str(jobs_folder / "broken") in error
     assert word in error
+
+
+def test_hostile_folders_are_one_import_error_that_names_each_and_every_other_job_is_a_dag(
+    jobs_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_code, "LIMIT_S", 1.0)
+    said = write_some(jobs_folder)
+    (jobs_folder / os.fsdecode(b"caf\xe9")).mkdir()
+    (jobs_folder / os.fsdecode(b"caf\xe9") / "job.yaml").write_text("description: x")
+    found = bag()
+    assert set(found.dags) == {*BUILT_IN, *OPERATIONS, "nightmill_a_good_one", "nightmill_z_good_one"}
+    [(file, error)] = found.import_errors.items()
+    assert Path(file).name == "nightmill_broken_jobs.py"
+    for name, words in said.items():
+        assert str(jobs_folder / name) in error
+        assert words in error
+    assert error.encode("utf-8")  # the metadata database stores it
 
 
 def test_the_import_error_lists_every_mistake_of_a_folder_with_its_line(jobs_folder: Path) -> None:

@@ -29,11 +29,13 @@ def deployed(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     return pipeline
 
 
-def in_a_task(params: dict[str, Any]) -> Any:
+def in_a_task(params: dict[str, Any], max_tries: int = 2) -> Any:
     """What a running task's context holds, as far as these tasks look."""
     from airflow.sdk.execution_time.context import set_current_context
 
-    return set_current_context({"params": params, "dag_run": SimpleNamespace(triggering_user_name="ann")})  # type: ignore[typeddict-item]
+    run = SimpleNamespace(dag_id="nightmill_cancel", triggering_user_name="ann")
+    instance = SimpleNamespace(max_tries=max_tries, task=SimpleNamespace(retries=2))
+    return set_current_context({"params": params, "dag_run": run, "ti": instance})  # type: ignore[typeddict-item]
 
 
 def test_maintenance_sweeps_one_after_the_other_and_a_failed_one_stops_no_other_and_fails_the_run() -> None:
@@ -75,6 +77,24 @@ def test_the_cancel_task_cancels_a_runs_batch_and_asks_the_provider_to_stop(depl
     while provider_batches(deployed)[0][0] != "COLLECTED":
         with in_a_task({"dry_run": False}):
             operations.sweep("cancelled", str(deployed.folder.parent))
+
+
+def test_a_cancel_says_who_airflow_recorded_whatever_its_reason_says(deployed: Pipeline) -> None:
+    batch, _ = one_shard(deployed)
+    reason = "cancelled by the boss"
+    with in_a_task({"batch": batch.batch_id, "dag_id": None, "run_id": None, "reason": reason}):
+        operations.request_cancel()
+    assert batch_of(deployed, batch.batch_id).state_reason == "cancelled by ann: cancelled by the boss"
+
+
+def test_a_cancel_that_somebody_cleared_cancels_nothing(deployed: Pipeline) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    batch, _ = one_shard(deployed)
+    chosen = {"batch": batch.batch_id, "dag_id": None, "run_id": None, "reason": None}
+    with in_a_task(chosen, max_tries=3), pytest.raises(AirflowFailException, match="does not record by whom"):
+        operations.request_cancel()
+    assert not batch_of(deployed, batch.batch_id).ended
 
 
 def test_a_dry_run_of_every_sweep_changes_nothing(deployed: Pipeline) -> None:

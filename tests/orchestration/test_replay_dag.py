@@ -64,7 +64,7 @@ class Run:
                 dag_id="nightmill_test", run_id="manual__1", triggering_user_name="admin",
                 data_interval_start=None, data_interval_end=None,
             ),
-            "ti": SimpleNamespace(try_number=1, max_tries=5),
+            "ti": SimpleNamespace(try_number=1, max_tries=5, task=SimpleNamespace(retries=5)),
         }  # fmt: skip
         for module in (replay_dag, tasks):
             monkeypatch.setattr(module, "get_current_context", lambda: self.context)
@@ -92,11 +92,10 @@ def test_what_the_form_chose_becomes_a_child_batch_in_the_jobs_dag(
             "parent_batch": parent.batch_id,
             "replay": {"classes": ["input"], "tenants": ["acme"]},
             "note": f"replay of batch {parent.batch_id}",
-            "requested_by": "admin",
         },
     }
     form_of_the_job = {"dry_run": False, "limit": None, "reprocess": False, "priority": "normal"}
-    Run(monkeypatch, pipeline, form_of_the_job | chosen["conf"])
+    Run(monkeypatch, pipeline, form_of_the_job | chosen["conf"] | {"requested_by": "somebody else"})
     child = tasks.freeze_snapshot(str(pipeline.folder))
     with pipeline.env.ledger() as conn:
         assert batches.bucket_counts(conn, child) == {"dead_lettered": 2, "reused": 16, "unsettled": 2}
@@ -130,3 +129,18 @@ def test_a_choice_that_matches_nothing_fails_at_once_and_says_where_to_look(
     Run(monkeypatch, pipeline, FORM | {"tenants": ["nobody"]})
     with pytest.raises(AirflowFailException, match="Look with `python -m nightmill dead-letters"):
         replay_dag.choose(str(pipeline.folder.parent))
+
+
+def test_a_task_that_somebody_cleared_sends_nothing_in_the_name_of_the_person_who_triggered_it(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from nightmill.orchestration import replay_dag
+
+    run = Run(monkeypatch, pipeline, FORM)
+    run.context["ti"] = SimpleNamespace(try_number=2, max_tries=6, task=SimpleNamespace(retries=5))
+    trigger = replay_dag.TriggerOnce(task_id="trigger", trigger_dag_id="nightmill_test")
+    for again in (lambda: replay_dag.choose(str(pipeline.folder.parent)), lambda: trigger.execute(run.context)):
+        with pytest.raises(AirflowFailException, match=r"was cleared.*Remedy: Trigger a new run"):
+            again()

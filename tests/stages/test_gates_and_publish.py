@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -158,3 +159,36 @@ def test_the_receipt_adds_up_with_the_providers_books_and_accuracy_with_the_know
     answered = Decimal(usage["prompt_tokens"] * 2000 + usage["completion_tokens"] * 8000) / 1_000_000
     assert (second.receipt.paid, second.receipt.saved_by_reuse) == (0, answered * Decimal("0.75"))
     assert "provider calls: 0" in report.render(second)
+
+
+def test_a_check_of_its_own_sql_changes_nothing_and_ends_in_time(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Great Expectations runs the queries of this one as they are, on the ledger."""
+    pipeline.sql("create table canary as select 1 as n")
+    pipeline.sql("grant all on canary to nightmill_writer")
+    pipeline.sql(
+        "create function writes_anyway() returns int language plpgsql as "
+        "$$ begin delete from public.canary; return 1; end $$"
+    )
+    attacks = (
+        "select 1; commit; begin read write; delete from public.canary; commit; select 1",
+        "set transaction read write",
+        "set default_transaction_read_only = off",
+        "select set_config('default_transaction_read_only', 'off', false), public.writes_anyway()",
+        "delete from public.canary returning 1",
+        "select pg_sleep(30)",
+    )
+    checks = [
+        {"type": "ExpectQueryResultsToMatchComparison", "base_query": query, "comparison_query": "select 1 as n",
+         "comparison_data_source_name": "ledger"}
+        for query in (*attacks, "select 1 as n")
+    ]  # fmt: skip
+    pipeline.write("checks.yaml", json.dumps({"expectations": checks}))
+    monkeypatch.setattr(check_staging, "LIMIT_S", 1)
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(Blocked, match=f"{len(attacks)} of {len(checks) + 1} checks failed"):
+        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+    assert pipeline.sql("select * from canary") == [(1,)]

@@ -191,3 +191,21 @@ def test_halving_finds_every_bad_item_and_sends_each_item_in_exactly_one_file(it
         if not wanted:
             break
     assert (found, taken) == (bad, items - bad)
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "SystemExit(1)", "again(value)"])
+def test_a_validator_that_exits_or_recurses_on_one_answer_costs_that_item_only(pipeline: Pipeline, raised: str) -> None:
+    judge = (
+        "    @field_validator('title')\n    def judge(cls, value):\n"
+        f"        if ' 7. ' in value:\n            raise {raised}\n        return value\n"
+    )
+    again = "def again(value):\n    return again(value)\n\n\n"
+    pipeline.edit(
+        "output.py", "import BaseModel, ConfigDict\n", f"import BaseModel, ConfigDict, field_validator\n\n{again}"
+    )
+    pipeline.write("output.py", (pipeline.folder / "output.py").read_text() + judge)
+    pipeline.edit("job.yaml", "retry: {", "repair: {attempts: 0}\nretry: {")
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 19, "dead_lettered": 1}
+    assert pipeline.sql("select class, code from nightmill.dead_letter") == [("output", "validator_raised")]

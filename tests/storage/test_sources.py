@@ -126,6 +126,11 @@ def test_a_query_that_writes_is_refused(dsn: str, query: str, said: str) -> None
         assert conn.execute("select count(*), (select is_called from writes) from documents").fetchone() == (5, False)
 
 
+def test_a_query_of_several_statements_is_called_so(dsn: str) -> None:
+    said = fault(dsn, source("select * from documents; select 1"))
+    assert "syntax error: it holds more than one statement. Remedy: Leave one SELECT" in said
+
+
 def test_a_missing_column_is_named_with_those_that_there_are(dsn: str) -> None:
     said = fault(dsn, source("select id, version, body from documents"))
     assert "no column 'kind', 'tenant'" in said

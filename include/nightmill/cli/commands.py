@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +24,9 @@ DEFAULT_JOBS = Path("dags/jobs")
 def main(argv: Sequence[str]) -> int:
     """Run one command. 0 = done; 1 = it could not be done, with cause and remedy on stderr; 2 = wrong usage; 130 =
     interrupted."""
+    for stream in (sys.stdout, sys.stderr):  # names of folders and files can be no UTF-8
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     if argv[:1] == ["simulator"]:
         from nightmill.simulator.server import main as simulator
 

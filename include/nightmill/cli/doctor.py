@@ -14,13 +14,14 @@ from pathlib import Path
 from nightmill.connections import DEPLOYMENT, LEDGER, LookedUp, from_variables, payload_store
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
 from nightmill.environment import utc_now
-from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
+from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
 from nightmill.stages import doctor
 from nightmill.stages.doctor import Doubt, Finding, Status, attempt
 from nightmill.storage import job_folders
 from nightmill.storage.deployments import VARIABLE
 from nightmill.storage.ledger import Connection
 
+PLUGINS = frozenset({"nightmill_access", "nightmill_console", "nightmill_listener"})
 POOLS = ("nightmill_batch", "nightmill_online")
 _MARKS = {Status.OK: "ok     ", Status.WARNING: "warning", Status.FAILED: "FAILED ", Status.NOT_CHECKED: "-      "}
 
@@ -129,6 +130,16 @@ def _import_errors(client: AirflowClient) -> str | Doubt:
     files = sorted({str(error["filename"]) for error in client.import_errors()})
     if files:
         return Doubt(f"in {', '.join(files)}", "Run `python -m nightmill validate`, or read them in the UI.")
+    try:
+        missing = sorted(PLUGINS - client.plugins())
+    except AirflowRefused:  # not everybody may list them
+        return "none"
+    if missing:
+        return Doubt(
+            f"the API server has not loaded {', '.join(missing)}",
+            "Put the project's plugins/ into its plugins folder: without them nobody asks who may cancel or replay, "
+            "marking a run as failed cancels nothing, and the pages of tasks are missing.",
+        )
     return "none"
 
 

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     prospect = replay.look(environment_of(os.environ), job_of(arguments), arguments.batch, choice)
     run_id = None
     if not arguments.dry_run:
-        given = replay.configuration(prospect, choice, arguments.note, os.environ.get(AIRFLOW_USER))
+        given = replay.configuration(prospect, choice, arguments.note)
         run_id = trigger(prospect.parent.dag_id, given, os.environ)
     if arguments.json:
         print(json.dumps(fields(prospect, run_id)))

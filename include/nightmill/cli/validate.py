@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.job_code import said_by
 from nightmill.storage import job_folders
 from nightmill.validators.definition import mistakes_of
 
@@ -19,6 +20,9 @@ class Verdict:
     job: str
     mistakes: tuple[Mistake, ...]
     warnings: tuple[Mistake, ...] = ()
+
+
+_UNFORESEEN = "Take the last change of the folder back, and report this with the version of nightmill."
 
 
 def run(built_in: Path, as_json: bool) -> int:
@@ -53,9 +57,11 @@ def _of_folder(name: str, folder: Path) -> Verdict:
     try:
         definition = job_folders.read(folder)
         mistakes = mistakes_of(definition, argument_types=True)
+        warnings = [*definition.warnings(), *job_folders.unread_files(folder)]
     except BrokenJobFolder as fault:
         return Verdict(name, fault.mistakes)
-    warnings = [*definition.warnings(), *job_folders.unread_files(folder)]
+    except Exception as fault:  # nobody foresaw it: the other folders are examined all the same
+        return Verdict(name, (Mistake(str(folder), None, None, f"cannot be checked ({said_by(fault)})", _UNFORESEEN),))
     return Verdict(name, tuple(_in(folder, mistakes)), tuple(_in(folder, warnings)))
 
 

@@ -56,6 +56,10 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
                 for name in taken
             ]
         )
+    odd = [name for name in properties if not name.isprintable()]
+    if odd:
+        problem = f"the field {odd[0]!r} has a name with a character that cannot be shown"
+        raise BrokenJobFolder([Mistake("output.py", None, "Output", problem, "Give it another name.")])
     long = [name for name in properties if len(name.encode()) > MOST_BYTES]
     if long:
         remedy = f"Give it a name of at most {MOST_BYTES} bytes: Postgres cuts longer ones."

@@ -18,11 +18,12 @@ from nightmill.domain.columns import Column, typed_columns
 from nightmill.domain.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job import JOB_NAME, OPERATIONS, Checks, Job
+from nightmill.domain.job_code import contained
 from nightmill.domain.keys import ContractVersions, short_hash
-from nightmill.domain.output_module import load_output
+from nightmill.domain.output_module import TYPES, json_schema, load_output
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
-from nightmill.domain.yaml_mistakes import doubled_keys, read_yaml
+from nightmill.domain.yaml_mistakes import doubled_keys, first_of, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
 OPTIONAL_FILES = ("checks.yaml",)
@@ -51,15 +52,27 @@ class JobDefinition:
         """prompt.md. Raises BrokenJobFolder."""
         return Prompt(self.files["prompt.md"].decode("utf-8"))
 
-    @cached_property
+    @property
     def output(self) -> type[BaseModel]:
         """The one pydantic model named Output in output.py. Raises BrokenJobFolder."""
-        return load_output(self.name, self.files["output.py"])
+        if isinstance(self._loaded, BrokenJobFolder):
+            raise self._loaded
+        return self._loaded
+
+    @cached_property
+    def _loaded(self) -> type[BaseModel] | BrokenJobFolder:
+        """Runs output.py once, also where it fails: that can take its whole time limit."""
+        try:
+            return load_output(self.name, self.files["output.py"])
+        except BrokenJobFolder as fault:
+            return fault
 
     @cached_property
     def columns(self) -> list[Column]:
         """The view's typed columns."""
-        return typed_columns(self.output.model_json_schema())
+        schema = json_schema(self.output)
+        with contained("output.py", "Output", TYPES):
+            return typed_columns(schema)
 
     @property
     def payload_columns(self) -> tuple[str, ...]:
@@ -78,7 +91,7 @@ class JobDefinition:
             transform_version=self.job.transform.version,
             prompt_version=short_hash(self.files["prompt.md"]),
             model_policy_version=short_hash(_canonical({**policy, "parameters": provider.parameters})),
-            output_schema_version=short_hash(_canonical(self.output.model_json_schema())),
+            output_schema_version=short_hash(_canonical(json_schema(self.output))),
         )
 
     @cached_property
@@ -108,13 +121,15 @@ class JobDefinition:
         readable = {part for part in ("job", "prompt", "columns", "checks") if self._reads(part, found)}
         for part, file in (("job", "job.yaml"), ("checks", "checks.yaml")):
             if part in readable and file in self.files:
-                found += doubled_keys(file, self.files[file])
+                found += first_of(doubled_keys(file, self.files[file]))
         if "job" in readable:
-            found += wrong_parameters(self.job.source, self.files["job.yaml"])
+            found += first_of(wrong_parameters(self.job.source, self.files["job.yaml"]))
+        if "prompt" in readable:
+            found += self.prompt.mistakes()
         if "columns" in readable:
             fields = {column.name for column in self.columns}
-            found += unknown_fields(self.files["job.yaml"], fields)
-            found += unknown_check_columns(self.files.get("checks.yaml", b""), fields)
+            found += first_of(unknown_fields(self.files["job.yaml"], fields))
+            found += first_of(unknown_check_columns(self.files.get("checks.yaml", b""), fields))
         if {"job", "prompt", "columns"} <= readable:
             found += embedding_mistakes(self.job, self.prompt, self.columns, self.files["job.yaml"])
         return found

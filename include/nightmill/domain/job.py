@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+import orjson
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticKnownError
 
 from nightmill.domain.failures import EndedAs
@@ -16,12 +26,29 @@ from nightmill.domain.filters import Filter, FilterName
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
 DAY = 86_400.0  # seconds
+MOST_EXPECTATIONS = 500
 DAYS = 36_500  # that anything is kept at most
 MOST = 10**15  # of any number: what is added to it still fits into 64 bits
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+Tag = Annotated[str, StringConstraints(max_length=100)]
+
+
+def _refuse_no_json(value: Any, dates: Callable[[Any], str] | None = None) -> None:
+    """Raise ValueError for what cannot be written as JSON and hashed."""
+    try:
+        json.dumps(value, allow_nan=False, default=dates)
+    except (TypeError, ValueError):
+        quotes = "" if dates else "dates go in quotes, "
+        raise ValueError(f"holds what JSON does not have: {quotes}numbers are finite") from None
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        raise ValueError(
+            "holds what cannot be hashed: keys are text, whole numbers fit into 64 bits, a set is written as a list"
+        ) from None
 
 
 class Config(BaseModel):
@@ -129,10 +156,7 @@ class Provider(Config):
         taken = sorted({"model", "messages", "input", "response_format", "stream"} & value.keys())
         if taken:
             raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
-        try:
-            json.dumps(value, allow_nan=False)
-        except (TypeError, ValueError):
-            raise ValueError("holds what JSON does not have: dates go in quotes, numbers are finite") from None
+        _refuse_no_json(value)
         return value
 
     @property
@@ -295,8 +319,9 @@ class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
     description: str = Field(description="What the job is for; Airflow shows it.")
-    owner: str = Field(default="nightmill", description="Airflow's owner of the tasks.")
-    tags: tuple[str, ...] = Field(default=(), description="Airflow's tags of the DAG.")
+    # Airflow stores all DAGs of a file in one transaction: what its columns cannot hold would stop every job.
+    owner: str = Field(default="nightmill", max_length=200, description="Airflow's owner of the tasks.")
+    tags: tuple[Tag, ...] = Field(default=(), max_length=50, description="Airflow's tags of the DAG.")
     source: Source
     transform: Transform = Transform()
     provider: Provider
@@ -309,7 +334,9 @@ class Job(Config):
     gold: Gold | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish
-    schedule: str | None = Field(default=None, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.')
+    schedule: str | None = Field(
+        default=None, max_length=100, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.'
+    )
 
 
 class Expectation(BaseModel):
@@ -321,6 +348,11 @@ class Expectation(BaseModel):
         description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
     )
 
+    @model_validator(mode="after")
+    def _plain_arguments(self) -> Expectation:
+        _refuse_no_json(self.model_dump(), dates=str)  # as check_staging hashes them
+        return self
+
     @property
     def arguments(self) -> dict[str, Any]:
         """Everything but the type."""
@@ -330,7 +362,7 @@ class Expectation(BaseModel):
 class Checks(Config):
     """checks.yaml: what the staging table must hold before it is published."""
 
-    expectations: tuple[Expectation, ...] = ()
+    expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
 
 
 # nightmill's own DAGs, which are named nightmill_<name> like those of jobs.

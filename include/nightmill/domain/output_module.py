@@ -5,13 +5,18 @@ from __future__ import annotations
 import ast
 import sys
 from types import ModuleType
+from typing import Any
 
+import orjson
 from pydantic import BaseModel, PydanticUserError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.job_code import contained
 from nightmill.domain.keys import short_hash
 
 FILE = "output.py"
+_MEND = "Mend output.py: it may import pydantic and the standard library and must define a model named Output."
+TYPES = "Use types that can be written as a JSON schema."
 
 
 def load_output(job: str, source: bytes) -> type[BaseModel]:
@@ -19,25 +24,33 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     module = ModuleType(f"nightmill_job_{job}_{short_hash(source)}")
     module.__file__ = f"{job}/{FILE}"
     sys.modules[module.__name__] = module  # pydantic resolves annotations through it
-    try:
+    with contained(FILE, None, _MEND):
         exec(compile(source, module.__file__, "exec", dont_inherit=True), module.__dict__)
-    except (Exception, SystemExit) as fault:
-        line = getattr(fault, "lineno", None) or _line_in(module.__file__, fault)
-        said = fault.msg if isinstance(fault, SyntaxError) else str(fault).partition("\n")[0]
-        remedy = "Mend output.py: it may import pydantic and the standard library and must define a model named Output."
-        raise _broken(line, None, f"{type(fault).__name__}: {said}", remedy) from fault
-    output = getattr(module, "Output", None)
-    if not (isinstance(output, type) and issubclass(output, BaseModel)):
-        raise _no_output(module, source)
-    try:
-        output.model_json_schema()
-    except Exception as fault:  # a hook of somebody's model can raise anything
-        said = fault.message if isinstance(fault, PydanticUserError) else f"{type(fault).__name__}: {fault}"
-        said = said.partition("\n")[0]
-        raise _broken(
-            line_of(source, "Output"), "Output", said, "Use types that can be written as a JSON schema."
-        ) from (fault)
+        output = vars(module).get("Output")
+        if not (isinstance(output, type) and issubclass(output, BaseModel)):
+            raise _no_output(module, source)
+    _require_schema(output, source)
     return output
+
+
+def json_schema(model: type[BaseModel], **options: Any) -> dict[str, Any]:
+    """The model's JSON schema. Raises BrokenJobFolder: a hook of somebody's model can do and return anything."""
+    with contained(FILE, model.__name__, TYPES):
+        schema = model.model_json_schema(**options)
+        if not isinstance(schema, dict):
+            raise TypeError("model_json_schema returns no mapping")
+        orjson.dumps(schema)  # fails for what is no JSON, and for what is nested without an end
+        return schema
+
+
+def _require_schema(model: type[BaseModel], source: bytes) -> None:
+    try:
+        json_schema(model)
+    except BrokenJobFolder as fault:
+        said = fault.__cause__
+        problem = said.message.partition("\n")[0] if isinstance(said, PydanticUserError) else fault.mistakes[0].problem
+        line = fault.mistakes[0].line or line_of(source, "Output")
+        raise _broken(line, "Output", problem, TYPES) from said
 
 
 def line_of(source: bytes, name: str, field: str | None = None) -> int | None:
@@ -70,12 +83,3 @@ def _no_output(module: ModuleType, source: bytes) -> BrokenJobFolder:
 
 def _broken(line: int | None, key: str | None, problem: str, remedy: str) -> BrokenJobFolder:
     return BrokenJobFolder((Mistake(FILE, line, key, problem, remedy),))
-
-
-def _line_in(file: str, fault: BaseException) -> int | None:
-    line, frame = None, fault.__traceback__
-    while frame:
-        if frame.tb_frame.f_code.co_filename == file:
-            line = frame.tb_lineno
-        frame = frame.tb_next
-    return line

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Any
 
-import yaml
-
 from nightmill.domain.columns import PROVENANCE_COLUMNS
-from nightmill.domain.errors import Mistake
+from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.filters import INTERVAL, lone_percents, parameters_of
-from nightmill.domain.job import Job, Source
+from nightmill.domain.job import MOST_EXPECTATIONS, Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import ROLES, Prompt
+from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
 _COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
@@ -69,15 +68,15 @@ def wrong_parameters(source: Source, content: bytes) -> Iterator[Mistake]:
 
 def expectations_in(content: bytes) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Position, type and arguments of each entry of checks.yaml that has a type, whatever else is wrong there."""
-    for index, entry in enumerate(_entries(_plain(content), "expectations")):
+    for index, entry in enumerate(_entries(_plain(content), "expectations")[:MOST_EXPECTATIONS]):
         if isinstance(entry, dict) and isinstance(entry.get("type"), str):
             yield index, entry["type"], {str(name): value for name, value in entry.items()}
 
 
 def _plain(content: bytes) -> Any:
     try:
-        return yaml.safe_load(content)
-    except yaml.YAMLError:
+        return document("", content)
+    except BrokenJobFolder:
         return None
 
 

@@ -6,13 +6,12 @@ A loader builds plain values that have forgotten their lines, so the file is com
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 
-import yaml
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
+from nightmill.domain.yaml_document import tree_or_none
+
 Place = tuple[str | int, ...]
-_Loader: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlLines:
@@ -20,9 +19,7 @@ class YamlLines:
     where it breaks."""
 
     def __init__(self, content: bytes) -> None:
-        self._root: Node | None = None
-        with suppress(yaml.YAMLError, UnicodeDecodeError):
-            self._root = yaml.compose(content.decode("utf-8"), Loader=_Loader)
+        self._root = tree_or_none(content)
 
     def line(self, place: Sequence[str | int]) -> int:
         """The line (from 1) of the key or list entry at a place; of its nearest parent where there is no such key."""

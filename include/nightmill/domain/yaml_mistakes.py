@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.nearest import hint, listed, nearest
+from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
 M = TypeVar("M", bound=BaseModel)
@@ -36,6 +37,8 @@ _KINDS = {
     list: "a list",
     dict: "a mapping",
 }
+MOST_MISTAKES = 50  # that are told of one kind in one file: each costs a search for what was meant
+_LONGEST_PART = 100  # characters of a key that are shown
 _SYMBOLS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<="}
 _UNKNOWN = "extra_forbidden"
 _KEY = "[key]"  # pydantic's mark for a fault of a mapping's key itself
@@ -44,18 +47,21 @@ NAME = "NAME"  # stands for the keys of a mapping that people name themselves
 
 def read_yaml(model: type[M], file: str, content: bytes) -> M:
     """The file as its model. Raises BrokenJobFolder with every mistake in it."""
-    try:
-        value = yaml.safe_load(content)
-    except yaml.YAMLError as fault:
-        raise BrokenJobFolder((_syntax(file, fault),)) from fault
+    value = document(file, content)
     if value is not None and not isinstance(value, dict):
         problem = f"expected keys and values such as `{next(iter(model.model_fields))}: ..`, found {kind_of(value)}"
         raise BrokenJobFolder((Mistake(file, 1, None, problem, f"Known keys: {listed(model.model_fields)}."),))
     try:
         return model.model_validate(value or {})
     except ValidationError as fault:
-        mistakes = [*_mistakes(model, file, fault, YamlLines(content)), *doubled_keys(file, content)]
+        found = _mistakes(model, file, fault, YamlLines(content))
+        mistakes = [*first_of(found), *first_of(doubled_keys(file, content))]
     raise BrokenJobFolder(sorted(mistakes, key=lambda one: one.line or 0))  # without pydantic's text: it holds values
+
+
+def first_of(found: Iterable[Mistake]) -> list[Mistake]:
+    """As many mistakes of one kind as are told."""
+    return list(islice(found, MOST_MISTAKES))
 
 
 def doubled_keys(file: str, content: bytes) -> Iterator[Mistake]:
@@ -65,18 +71,10 @@ def doubled_keys(file: str, content: bytes) -> Iterator[Mistake]:
         yield Mistake(file, line, _dotted(place), problem, "Keep one of them.")
 
 
-def _syntax(file: str, fault: yaml.YAMLError) -> Mistake:
-    mark = getattr(fault, "problem_mark", None) or getattr(fault, "context_mark", None)
-    problem = getattr(fault, "problem", None) or "holds a character that YAML does not allow"
-    context = getattr(fault, "context", None)
-    said = f"not YAML: {problem}" + (f" ({context})" if context else "")
-    remedy = "Mend the YAML there; the cause can stand a line above: a bracket or quote that is not closed, an indent."
-    return Mistake(file, mark.line + 1 if mark else None, None, said, remedy)
-
-
 def _mistakes(model: type[BaseModel], file: str, fault: ValidationError, lines: YamlLines) -> Iterator[Mistake]:
     errors = fault.errors(include_url=False)
-    meant = {meant for error in errors if error["type"] == _UNKNOWN and (meant := _meant(model, error["loc"]))}
+    unknown = [error["loc"] for error in errors if error["type"] == _UNKNOWN][:MOST_MISTAKES]
+    meant = {meant for place in unknown if (meant := _meant(model, place))}
     for error in errors:
         place = tuple(part for part in error["loc"] if part != _KEY)
         if error["type"] == "missing" and place in meant:
@@ -103,6 +101,10 @@ def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
         return "has a form that is not allowed here", description or f"It must match {context.get('pattern')}."
     if kind == "value_error":
         return str(context["error"]), description or "See docs/job_reference.md."
+    most = context.get("max_length")
+    if most:
+        what = "characters" if kind == "string_too_long" else "entries"
+        return f"expected at most {most:,} {what}", description or "See docs/job_reference.md."
     bound = next((f"{_SYMBOLS[name]} {context[name]}" for name in _SYMBOLS if name in context), None)
     if bound:
         return f"expected a value {bound}", description or "See docs/job_reference.md."
@@ -197,4 +199,4 @@ def kind_of(value: Any) -> str:
 
 
 def _dotted(place: Iterable[str | int]) -> str:
-    return ".".join(map(str, place))
+    return ".".join(str(part)[:_LONGEST_PART] for part in place)

@@ -178,6 +178,10 @@ class AirflowClient:
         found = self._found(f"/api/v2/variables/{key}")
         return None if found is None else str(found["value"])
 
+    def plugins(self) -> set[str]:
+        """The names of the plugins that the API server has loaded."""
+        return {one["name"] for one in self._send("GET", "/api/v2/plugins", params={"limit": PAGE})["plugins"]}
+
     def ensure_pool(self, name: str, slots: int, description: str) -> None:
         """Create a pool (deferred tasks do not occupy it) unless it exists; a person may have changed its size."""
         if name not in self.pools():

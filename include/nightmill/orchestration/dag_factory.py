@@ -18,6 +18,7 @@ from airflow.sdk.exceptions import AirflowTimetableInvalid
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.job import Job
+from nightmill.domain.job_code import said_by
 from nightmill.orchestration import links, tasks
 from nightmill.orchestration.sensor import ShardSensor
 from nightmill.orchestration.trigger_form import trigger_form
@@ -52,7 +53,8 @@ def refuse_broken_jobs(built_in: Path) -> None:
     built = (_build(folder, running=False) for folder in found.folders.values())
     faults = [*map(str, found.faults), *(fault for _, fault in built if fault is not None)]
     if faults:
-        raise ConfigError("\n\n".join(faults), "Mend these job folders; all other jobs go on.")
+        text = "\n\n".join(faults).encode("utf-8", "backslashreplace").decode()  # a folder's name can be no UTF-8
+        raise ConfigError(text, "Mend these job folders; all other jobs go on.")
 
 
 def _build(folder: Path, *, running: bool) -> tuple[DAG | None, str | None]:
@@ -65,8 +67,8 @@ def _build(folder: Path, *, running: bool) -> tuple[DAG | None, str | None]:
         return build_dag(definition, folder), None
     except NightmillError as fault:
         return None, f"{folder}: {fault}"
-    except Exception as fault:  # output.py is somebody's Python: anything can come out of it
-        return None, f"{folder}: output.py or another file of this job raised {fault!r}. Remedy: mend it."
+    except Exception as fault:  # nobody foresaw it: the other folders become DAGs all the same
+        return None, f"{folder}: a file of this job raised {said_by(fault)}. Remedy: mend it."
 
 
 def build_dag(definition: JobDefinition, folder: Path) -> DAG:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
@@ -28,6 +29,16 @@ def as_airflow_failure() -> Iterator[None]:
         raise
     except Exception as fault:  # its text can quote a document or an answer
         raise AirflowException(f"{described(fault, passed_by=__file__)}{_remedy(fault)}") from None
+
+
+def refuse_cleared(context: Any) -> None:
+    """Raise AirflowFailException in a task that somebody cleared: the run names the person who triggered it, and what
+    the task does would be done by somebody else in that name. A clear raises `max_tries` above the task's retries."""
+    if context["ti"].max_tries > context["ti"].task.retries:
+        raise AirflowFailException(
+            f"{context['dag_run'].dag_id} was cleared, and Airflow does not record by whom. Remedy: Trigger a new run "
+            "of it."
+        )
 
 
 def _remedy(fault: Exception) -> str:

@@ -10,7 +10,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Param, chain, get_current_context, task
 
 from nightmill.domain.maintenance import Sweep, refuse_failed
-from nightmill.orchestration.failing import as_airflow_failure
+from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TAGS = ["nightmill", "operations"]
@@ -53,9 +53,12 @@ def request_cancel() -> int:
     from nightmill.stages import cancel
 
     context = get_current_context()
+    refuse_cleared(context)
     params, who = context["params"], getattr(context["dag_run"], "triggering_user_name", None)
     target = cancel.Target(params["batch"], params["dag_id"], params["run_id"])
-    reason = params["reason"] or f"cancelled by {who or 'nightmill_cancel'}"
+    reason = f"cancelled by {who or 'nightmill_cancel'}"  # first: nothing that the form says can stand before it
+    if params["reason"]:
+        reason += f": {params['reason']}"
     with as_airflow_failure():
         return cancel.run(environment(), target, reason).batch.batch_id
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, Param, get_current_context, task
+from airflow.sdk import DAG, Context, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from nightmill.domain.failures import EndedAs, FailureClass
-from nightmill.orchestration.failing import as_airflow_failure
+from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.storage import job_folders
 
 log = logging.getLogger(__name__)
@@ -37,10 +37,10 @@ def replay_dag(built_in: Path) -> DAG:
         catchup=False,
         tags=["nightmill", "operations"],
         params=_form(sorted(job_folders.find(job_folders.roots(built_in)).folders)),
-        default_args={"owner": "nightmill"},
+        default_args={"owner": "nightmill", "retries": 2, "retry_delay": timedelta(seconds=10)},
     ) as dag:
         chosen = task(choose)(str(built_in))
-        TriggerDagRunOperator(
+        TriggerOnce(
             task_id="trigger",
             trigger_dag_id="{{ ti.xcom_pull(task_ids='choose')['dag_id'] }}",  # must be hashable to be serialised
             trigger_run_id="{{ ti.xcom_pull(task_ids='choose')['run_id'] }}",
@@ -52,6 +52,15 @@ def replay_dag(built_in: Path) -> DAG:
     return dag
 
 
+class TriggerOnce(TriggerDagRunOperator):
+    """Airflow's operator: the run that it triggers bears the name of the person who triggered this one."""
+
+    def execute(self, context: Context) -> None:
+        """Trigger the job's DAG."""
+        refuse_cleared(context)
+        super().execute(context)
+
+
 def choose(built_in: str) -> dict[str, Any]:
     """What to trigger. Fails with the way out where the replay would be refused."""
     from nightmill.domain.dead_letters import Choice
@@ -59,6 +68,7 @@ def choose(built_in: str) -> dict[str, Any]:
     from nightmill.stages import replay
 
     context = get_current_context()
+    refuse_cleared(context)
     params, run = context["params"], context["dag_run"]
     with as_airflow_failure():
         found = job_folders.find(job_folders.roots(Path(built_in))).folders
@@ -67,11 +77,10 @@ def choose(built_in: str) -> dict[str, Any]:
     log.info("%s", prospect)
     if params["dry_run"]:
         raise AirflowSkipException("dry run: nothing is triggered")
-    who = getattr(run, "triggering_user_name", None)
     return {
         "dag_id": prospect.parent.dag_id,
         "run_id": f"replay_of_batch_{prospect.parent.batch_id}__{run.run_id}",
-        "conf": replay.configuration(prospect, choice, params["note"], who),
+        "conf": replay.configuration(prospect, choice, params["note"]),
     }
 
 

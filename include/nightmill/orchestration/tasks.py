@@ -66,7 +66,7 @@ def _take_over(folder: str) -> int:
             choice=Choice.of_json(params.get("replay")),
             dry_run=bool(params.get("dry_run", False)),
             note=params.get("note"),
-            requested_by=params.get("requested_by") or getattr(run, "triggering_user_name", None),
+            requested_by=getattr(run, "triggering_user_name", None),  # Airflow hands it on to runs that a task triggers
             last_try=instance.try_number > instance.max_tries,
         )
         return replay.run(environment(), job_folders.read(Path(folder)), request).batch_id

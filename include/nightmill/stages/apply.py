@@ -40,6 +40,8 @@ def run(owner_dsn: str, built_in: Path) -> list[Applied]:
             done.append(Applied(name, folder, definition.job.publish.view, outcome))
         except NightmillError as fault:
             done.append(Applied(name, folder, None, "broken", fault))
+        except Exception as fault:
+            done.append(Applied(name, folder, None, "broken", _unforeseen(folder, fault)))
     return done + _without_folder(owner_dsn, built_in, set(found.folders))
 
 
@@ -76,3 +78,11 @@ def _owner(dsn: str) -> Iterator[Connection]:
             f"The database refused it ({type(fault).__name__}): {fault.diag.message_primary or 'connection lost'}.",
             "Mend what it names, then run apply again; `python -m nightmill doctor` looks at the ledger.",
         ) from fault
+
+
+def _unforeseen(folder: Path, fault: Exception) -> ConfigError:
+    state = f", SQLSTATE {fault.sqlstate}" if isinstance(fault, psycopg.Error) and fault.sqlstate else ""
+    return ConfigError(
+        f"{folder}: its table and view cannot be made ({type(fault).__name__}{state}).",
+        "Compare the fields of output.py with docs/job_reference.md: their number, names and types.",
+    )

@@ -10,6 +10,8 @@ import json
 import logging
 from typing import Any
 
+from psycopg.conninfo import conninfo_to_dict
+
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
 from nightmill.domain.job import Expectation
@@ -26,6 +28,7 @@ from nightmill.validators.expectations import NO_ARGUMENTS
 log = logging.getLogger(__name__)
 
 STAGE = "check_staging"
+LIMIT_S = 3600  # of one check
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
@@ -70,7 +73,9 @@ def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[st
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_postgres("ledger", connection_string=_sqlalchemy_url(dsn))
+    source = context.data_sources.add_postgres(
+        "ledger", connection_string=_sqlalchemy_url(dsn), kwargs=_reading_only(dsn)
+    )
     asset = source.add_query_asset(
         "staging", query=f'select * from nightmill."rows_{batch.view_name}" where batch_id = {int(batch.batch_id)}'
     )
@@ -82,6 +87,17 @@ def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[st
         rows.data.execution_engine.close()
         source.get_engine().dispose()
     return [_verdict(one) for one in result.results]
+
+
+def _reading_only(dsn: str) -> dict[str, Any]:
+    """How SQLAlchemy connects. Some expectations take SQL of their own, and this is the ledger: each statement is
+    prepared, so that it is one, in a READ ONLY transaction that nobody commits, and ends in time."""
+    options = conninfo_to_dict(dsn).get("options") or ""
+    timeout = f"{options} -c statement_timeout={LIMIT_S}s".strip()
+    return {
+        "connect_args": {"prepare_threshold": 0, "options": timeout},
+        "execution_options": {"postgresql_readonly": True},
+    }
 
 
 def _sqlalchemy_url(dsn: str) -> str:

@@ -81,13 +81,12 @@ class Prospect:
         return "; ".join(parts)
 
 
-def configuration(prospect: Prospect, choice: Choice, note: str | None, requested_by: str | None) -> dict[str, Any]:
-    """What to trigger the job's DAG with."""
+def configuration(prospect: Prospect, choice: Choice, note: str | None) -> dict[str, Any]:
+    """What to trigger the job's DAG with. Not who asks: anybody can write a configuration, and Airflow records it."""
     return {
         "parent_batch": prospect.parent.batch_id,
         "replay": choice.as_json(),
         "note": note or f"replay of batch {prospect.parent.batch_id}",
-        "requested_by": requested_by,
     }
 
 

@@ -82,7 +82,9 @@ def _accuracy(env: Environment, conn: Connection, pinned: JobDefinition, batch: 
     known = pinned.job.gold
     if known is None or batch.state is BatchState.ESTIMATED:
         return []
-    gold.load(conn, env.source(pinned.job.source.conn_id), known)
+    source = pinned.job.source
+    dsn = env.source(source.conn_id)
+    gold.load(conn, dsn, source.conn_id, known, statement_timeout_s=source.statement_timeout_s)
     return [gold.accuracy(conn, batch.view_name, batch.batch_id, field) for field in known.fields]
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 
-import psycopg
 from psycopg import sql as composed
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import SourceError
 from nightmill.domain.job import Gold
-from nightmill.storage import sql
-from nightmill.storage.connection_parameters import parameters
+from nightmill.domain.nearest import aside
+from nightmill.storage import source_session, sql
 from nightmill.storage.ledger import Connection
+from nightmill.storage.source_session import Asked, explained
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,32 +25,39 @@ class FieldAccuracy:
     right: int
 
 
-def load(conn: Connection, source_dsn: str, gold: Gold) -> int:
+def load(conn: Connection, source_dsn: str, conn_id: str, gold: Gold, *, statement_timeout_s: int) -> int:
     """Copy the known answers from the source into this session's temporary table; returns their number."""
     conn.execute(sql.text("gold_table"))
     columns = composed.SQL(", ").join(
         composed.SQL("{}, to_jsonb({})").format(composed.Literal(field), composed.Identifier(field))
         for field in gold.fields
     )
-    wrapped = composed.SQL("select source_id::text, jsonb_build_object({}) from ({}\n) as gold").format(
-        columns, composed.SQL(gold.query.strip().rstrip(";"))
-    )
+    query = composed.SQL(gold.query.strip().rstrip(";"))
+    wrapped = composed.SQL("select source_id::text, jsonb_build_object({}) from ({}\n) as gold").format(columns, query)
+    asked = Asked("gold query", "gold.query", conn_id, statement_timeout_s)
     count = 0
-    try:
+    with closing(source_session.connect(source_dsn, asked)) as source:
+        with explained(asked, on_rows=False):
+            _require_columns(source_session.columns_of(source, query, None), gold)
         with (
-            psycopg.connect(**parameters(source_dsn)) as source,
+            explained(asked, on_rows=True),
             source.cursor("gold") as rows,
             conn.cursor().copy("copy pg_temp.gold from stdin") as copy,
         ):
             for source_id, answers in rows.execute(wrapped):
                 copy.write_row((source_id, Jsonb(answers)))
                 count += 1
-    except psycopg.ProgrammingError as fault:
-        raise SourceError(
-            f"The gold query fails: {(fault.diag.message_primary or type(fault).__name__).splitlines()[0]}.",
-            "Run gold.query of job.yaml in psql; it must return source_id and each of gold.fields.",
-        ) from fault
     return count
+
+
+def _require_columns(have: frozenset[str], gold: Gold) -> None:
+    missing = sorted({"source_id", *gold.fields} - have)
+    if missing:
+        raise SourceError(
+            f"The gold query returns no column {', '.join(repr(name) + aside(name, have) for name in missing)}; it "
+            f"returns {', '.join(sorted(have))}.",
+            "Add it to gold.query of job.yaml, or remove it from gold.fields.",
+        )
 
 
 def accuracy(conn: Connection, view: str, batch_id: int, field: str) -> FieldAccuracy:

@@ -12,6 +12,7 @@ from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
 from nightmill.domain.nearest import nearest
 
 JOBS_PATH = "NIGHTMILL_JOBS_PATH"
+MOST_BYTES = 1_000_000  # of each file
 
 
 def roots(built_in: Path) -> list[Path]:
@@ -33,37 +34,52 @@ def find(roots: Iterable[Path]) -> Found:
     that somebody adds stops no job that runs."""
     found = Found({}, [])
     for root in roots:
-        if not root.is_dir():
-            found.faults.append(
-                ConfigError(f"{root} is no directory.", f"Correct {JOBS_PATH}: it lists directories of job folders.")
-            )
-        for job_yaml in sorted(root.glob("*/job.yaml")):
-            folder = job_yaml.parent
-            first = found.folders.setdefault(folder.name, folder)
-            if first != folder:
-                found.faults.append(
-                    ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
-                )
-        if (root / "job.yaml").is_file():
-            found.faults.append(
-                ConfigError(f"{root} is a job folder itself.", f"Name the directory that holds it in {JOBS_PATH}.")
-            )
-        for misnamed in sorted(root.glob("*/job.yml")):
-            if not misnamed.with_suffix(".yaml").exists():
-                found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
+        try:
+            _look_into(root, found)
+        except OSError as fault:
+            remedy = "Give this process the right to read it."
+            found.faults.append(ConfigError(f"{root} cannot be read ({fault.strerror}).", remedy))
     return found
 
 
+def _look_into(root: Path, found: Found) -> None:
+    if not root.is_dir():
+        found.faults.append(
+            ConfigError(f"{root} is no directory.", f"Correct {JOBS_PATH}: it lists directories of job folders.")
+        )
+    for job_yaml in sorted(root.glob("*/job.yaml")):
+        folder = job_yaml.parent
+        first = found.folders.setdefault(folder.name, folder)
+        if first != folder:
+            found.faults.append(
+                ConfigError(f"{folder}: the job {folder.name!r} stands in {first} too.", "Rename one of them.")
+            )
+    if (root / "job.yaml").is_file():
+        found.faults.append(
+            ConfigError(f"{root} is a job folder itself.", f"Name the directory that holds it in {JOBS_PATH}.")
+        )
+    for misnamed in sorted(root.glob("*/job.yml")):
+        if not misnamed.with_suffix(".yaml").exists():
+            found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
+
+
 def read(folder: Path) -> JobDefinition:
-    """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing or not UTF-8."""
+    """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing, not UTF-8,
+    too large or unreadable."""
     files, faults = {}, []
     for name in (*REQUIRED_FILES, *OPTIONAL_FILES):
         path = folder / name
-        if path.is_file():
-            files[name] = path.read_bytes()
-        elif name in REQUIRED_FILES:
-            remedy = f"A job folder holds {', '.join(REQUIRED_FILES)}."
-            faults.append(Mistake(str(path), None, None, f"is missing{_stranger(folder, name)}", remedy))
+        try:
+            if path.is_file():
+                files[name] = _content(path)
+            elif name in REQUIRED_FILES:
+                remedy = f"A job folder holds {', '.join(REQUIRED_FILES)}."
+                faults.append(Mistake(str(path), None, None, f"is missing{_stranger(folder, name)}", remedy))
+        except OSError as fault:
+            remedy = "Give this process the right to read it."
+            faults.append(Mistake(str(path), None, None, f"cannot be read ({fault.strerror})", remedy))
+        except BrokenJobFolder as fault:
+            faults += fault.mistakes
     for name, content in files.items():
         try:
             content.decode("utf-8")
@@ -71,9 +87,22 @@ def read(folder: Path) -> JobDefinition:
             line = content.count(b"\n", 0, fault.start) + 1
             problem = f"is not UTF-8 (byte {fault.start})"
             faults.append(Mistake(str(folder / name), line, None, problem, "Save it as UTF-8."))
+        if b"\0" in content:  # the ledger keeps a copy of each file, and Postgres no NUL
+            line = content.count(b"\n", 0, content.index(b"\0")) + 1
+            faults.append(Mistake(str(folder / name), line, None, "holds the character NUL", "Remove it."))
     if faults:
         raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)
+
+
+def _content(path: Path) -> bytes:
+    """Never more than the limit is read, whatever the file is."""
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        remedy = f"Make it smaller: at most {MOST_BYTES:,} bytes. Data belongs into the source query."
+        raise BrokenJobFolder((Mistake(str(path), None, None, f"is larger than {MOST_BYTES:,} bytes", remedy),))
+    return content
 
 
 def _stranger(folder: Path, name: str) -> str:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any
 
 import msgspec
-import psycopg
-from psycopg import errors
 from psycopg import sql as composed
 
-from nightmill.domain.errors import SourceError, Transient
+from nightmill.domain.errors import SourceError
 from nightmill.domain.filters import with_types
 from nightmill.domain.job import Source, SourceColumns
 from nightmill.domain.nearest import aside
-from nightmill.storage import exact_values
-from nightmill.storage.connection_parameters import parameters
+from nightmill.storage import source_session
+from nightmill.storage.source_session import Asked, explained
 
-# Versions and values are written as text: they must not depend on the settings of a database or login.
-_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
 _PAGE_ROWS = 2_000
 # In byte order, as a ledger compares them. Rows without an id are refused when they are read.
 _DOUBLED_IDS = """
@@ -50,20 +45,8 @@ class SourceSnapshot:
         self._source = source
         self._payload_columns = payload_columns
         self._query = composed.SQL(with_types(source.query, source.filters).strip().rstrip(";"))
-        try:
-            # Without an encoding of ours a database in SQL_ASCII hands out bytes instead of text.
-            opened = parameters(dsn, settings=_FORMATS)
-            self._conn = psycopg.connect(**opened | {"application_name": "nightmill freeze", "client_encoding": "UTF8"})
-        except psycopg.OperationalError as fault:
-            raise Transient(
-                f"The source database behind {source.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
-                f"Check the Airflow connection {source.conn_id} (host, port, login).",
-            ) from fault
-        self._conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        self._conn.read_only = True
-        exact_values.register(self._conn)
-        limit = f"{source.statement_timeout_s}s"
-        self._conn.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (limit,))
+        self._asked = Asked("source query", "source.query", source.conn_id, source.statement_timeout_s)
+        self._conn = source_session.connect(dsn, self._asked)
         row = self._conn.execute("select pg_catalog.pg_current_snapshot()::text").fetchone()
         assert row is not None
         self.name: str = row[0]
@@ -81,7 +64,7 @@ class SourceSnapshot:
         ordered = composed.SQL("select * from ({}\n) as source order by {} limit {}").format(
             self._query, _order(columns), composed.Literal(limit)
         )
-        with self._explained(on_rows=True), self._conn.cursor("source_rows") as cursor:
+        with explained(self._asked, on_rows=True), self._conn.cursor("source_rows") as cursor:
             cursor.execute(ordered, parameters)
             names = [column.name for column in cursor.description or ()]
             pages = iter(lambda: cursor.fetchmany(_PAGE_ROWS), [])  # iterating a cursor costs a call for each row
@@ -97,61 +80,18 @@ class SourceSnapshot:
         doubled = composed.SQL(_DOUBLED_IDS).format(
             id=composed.Identifier("source", columns.id), query=self._query, first=first
         )
-        with self._explained(on_rows=True):
-            found = self._conn.execute(doubled, parameters).fetchall()
+        with explained(self._asked, on_rows=True):
+            found = self._conn.execute(doubled, parameters, prepare=True).fetchall()
         if found:
             raise doubled_ids(source_id for (source_id,) in found)
 
     def _probe(self, parameters: Mapping[str, Any]) -> None:
-        """Run the query on no rows: what fails here is its text."""
-        with self._explained(on_rows=False), self._conn.cursor() as probe:
-            probe.execute(composed.SQL("select * from ({}\n) as source limit 0").format(self._query), parameters)
-            _require_columns(probe, self._source.columns, self._payload_columns)
-
-    @contextmanager
-    def _explained(self, *, on_rows: bool) -> Iterator[None]:
-        try:
-            yield
-        except errors.QueryCanceled as fault:
-            raise SourceError(
-                f"The source query ran longer than {self._source.statement_timeout_s} s.",
-                "Make it faster, or raise source.statement_timeout_s.",
-            ) from fault
-        except errors.CharacterNotInRepertoire:
-            raise SourceError(
-                f"The source database behind {self._source.conn_id!r} returns text that is not UTF-8: it stores bytes "
-                "without an encoding (SQL_ASCII).",
-                "Convert such columns in the source query from the encoding they were written in: "
-                "convert_from(convert(convert_to(<column>, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'UTF8') as <column>.",
-            ) from None
-        except psycopg.OperationalError as fault:
-            raise Transient(
-                f"The source database behind {self._source.conn_id!r} ended the connection ({type(fault).__name__}).",
-                "Trying again reads the source anew; look into the server's log if it stays.",
-            ) from fault
-        except psycopg.ProgrammingError as fault:
-            if "parameter missing" in str(fault):
-                raise SourceError(
-                    f"The source query uses a parameter that this run does not have ({fault}).",
-                    "Fill in the data interval when triggering by hand; other parameters are declared in "
-                    "source.filters.",
-                ) from fault
-            if isinstance(fault, errors.InsufficientPrivilege):
-                raise SourceError(
-                    f"The login of connection {self._source.conn_id!r} may not read what the source query reads: "
-                    f"{fault.diag.message_primary}.",
-                    f"Grant it: grant select on <table> to <the login of {self._source.conn_id}>.",
-                ) from None
-            if on_rows:  # a query that runs on no rows fails on a row: its message can quote that row
-                raise _fails_on_data(fault) from None
-            said = (fault.diag.message_primary or str(fault)).splitlines()[0]
-            meant = f" ({fault.diag.message_hint.rstrip('.')})" if fault.diag.message_hint else ""
-            raise SourceError(
-                f"The source query fails: {said}{meant}.",
-                "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
-            ) from fault
-        except psycopg.Error as fault:
-            raise _fails_on_data(fault) from None
+        """Run the query on no rows, by itself and as it is read: what fails here is its text."""
+        with explained(self._asked, on_rows=False):
+            have = source_session.columns_of(self._conn, self._query, parameters)
+            nothing = composed.SQL("select * from ({}\n) as source limit 0").format(self._query)
+            self._conn.execute(nothing, parameters, prepare=True)
+        _require_columns(have, self._source.columns, self._payload_columns)
 
 
 def doubled_ids(ids: Iterable[str]) -> SourceError:
@@ -162,22 +102,13 @@ def doubled_ids(ids: Iterable[str]) -> SourceError:
     )
 
 
-def _fails_on_data(fault: psycopg.Error) -> SourceError:
-    """Without the database's message and without the original: both can quote values."""
-    return SourceError(
-        f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE {fault.sqlstate}).",
-        "Run the query of job.yaml in psql and mend it: the session is read only.",
-    )
-
-
 def _order(columns: SourceColumns) -> composed.Composable:
     names = [name for name in (columns.tenant, columns.domain, columns.id) if name]
     parts = [composed.SQL('{}::text collate "C"').format(composed.Identifier("source", name)) for name in names]
     return composed.SQL(", ").join(parts)
 
 
-def _require_columns(cursor: psycopg.Cursor[Any], columns: SourceColumns, payload_columns: tuple[str, ...]) -> None:
-    have = {column.name for column in cursor.description or ()}
+def _require_columns(have: frozenset[str], columns: SourceColumns, payload_columns: tuple[str, ...]) -> None:
     roles = {columns.id, columns.text, *filter(None, (columns.version, columns.tenant, columns.domain))}
     missing = sorted((roles | set(payload_columns)) - have)
     if missing:

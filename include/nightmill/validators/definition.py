@@ -12,6 +12,7 @@ from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import line_of
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
+from nightmill.domain.yaml_mistakes import first_of
 from nightmill.validators.argument_types import unfit_values
 from nightmill.validators.expectations import arguments_of, known_expectations
 from nightmill.validators.schema import AnswerReader, strict_schema
@@ -38,10 +39,10 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
             except BrokenJobFolder as fault:
                 found += fault.mistakes
     checks = definition.files.get("checks.yaml", b"")
-    found += _unknown_expectations(checks)
-    found += _unfit_arguments(checks)
+    found += first_of(_unknown_expectations(checks))
+    found += first_of(_unfit_arguments(checks))
     if argument_types:
-        found += unfit_values(checks)
+        found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += _bad_schedule(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)

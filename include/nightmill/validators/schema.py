@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,6 +12,8 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.job_code import asked_to_stop, contained
+from nightmill.domain.output_module import FILE, TYPES, json_schema
 from nightmill.validators.answer_text import has_duplicate_keys, mend, unwrap
 from nightmill.validators.strict import strict_schema
 
@@ -51,10 +54,14 @@ class AnswerReader:
     """
 
     def __init__(self, model: type[BaseModel]) -> None:
-        schema = model.model_json_schema()
+        with contained(FILE, model.__name__, TYPES):
+            self._prepare(model)
+
+    def _prepare(self, model: type[BaseModel]) -> None:
+        schema = json_schema(model)
         names = frozenset(_property_names(schema))
-        by_name = frozenset(_property_names(model.model_json_schema(by_alias=False)))
-        written = frozenset(_property_names(model.model_json_schema(mode="serialization")))
+        by_name = frozenset(_property_names(json_schema(model, by_alias=False)))
+        written = frozenset(_property_names(json_schema(model, mode="serialization")))
         if not names == by_name == written:
             problem = "uses field aliases or computed fields"
             remedy = "Name the fields as they shall appear in answers and columns, and compute in the query."
@@ -80,13 +87,23 @@ class AnswerReader:
         return self._validate(body, notes)
 
     def _validate(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
+        """Validators and serializers of output.py run in here. What they raise of their own, whatever it is, settles
+        this one answer, and the batch goes on."""
+        try:
+            return self._checked(body, notes)
+        except BaseException as error:
+            if asked_to_stop(error, signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+                raise
+            return Invalid("validator_raised", (type(error).__name__,))
+
+    def _checked(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
         try:
             valid = self._validator.validate_json(body, strict=True, extra="forbid")
             answer = self._serializer.to_python(valid, mode="json")
         except ValidationError as error:
             return self._findings(error)
-        except Exception as error:  # a validator in output.py raised something of its own; the batch goes on
-            return Invalid("validator_raised", (type(error).__name__,))
+        if type(answer) is not dict:
+            raise TypeError("a serializer of output.py writes no object")
         if not all(map(_fits, map(answer.__getitem__, self._numeric))):
             findings = tuple(self._out_of_range(answer, ()))
             return Invalid("number_range", findings[:_MAX_FINDINGS])

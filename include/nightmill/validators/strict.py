@@ -12,6 +12,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.job_code import contained
+from nightmill.domain.output_module import FILE, TYPES, json_schema
 
 _NUMBER_BOUNDS = ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KEPT = ("type", "enum", "description", "minItems", "maxItems", *_NUMBER_BOUNDS)
@@ -21,16 +23,16 @@ _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostnam
 def strict_schema(model: type[BaseModel]) -> dict[str, Any]:
     """The schema to send. Raises BrokenJobFolder, naming the place, for what strict mode has no word for: open maps,
     untyped fields, tuples, a root that is not an object."""
-    schema = model.model_json_schema()
-    name = model.__name__
+    schema, name = json_schema(model), model.__name__
     if "$ref" in schema:  # a model that refers to itself: its root is a definition
         schema = {**schema, **schema["$defs"][str(schema["$ref"]).rpartition("/")[2]]}
         del schema["$ref"]
     if schema.get("type") != "object":
         raise _inexpressible(name, "the root is not an object")
-    writer = _StrictWriter(schema.get("$defs", {}))
-    root = writer.node({key: value for key, value in schema.items() if key != "$defs"}, name, ())
-    definitions = {key: writer.node(value, key, (key,)) for key, value in schema.get("$defs", {}).items()}
+    with contained(FILE, name, TYPES):  # nested too deep, or a shape that no model of pydantic's own has
+        writer = _StrictWriter(schema.get("$defs", {}))
+        root = writer.node({key: value for key, value in schema.items() if key != "$defs"}, name, ())
+        definitions = {key: writer.node(value, key, (key,)) for key, value in schema.get("$defs", {}).items()}
     return {**root, "$defs": definitions} if definitions else root
 
 

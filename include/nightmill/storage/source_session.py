@@ -1,0 +1,128 @@
+"""A session at a job's source that reads and does nothing else, and what its faults mean.
+
+libpq sends a query without parameters by the simple protocol, which takes several statements: `commit; delete ..` would
+leave a READ ONLY transaction. So everything of a job's goes by the extended protocol, and its text must be one
+statement by itself before it is put between others. What READ ONLY cannot stop is a function that opens a connection of
+its own (dblink): only the rights of the login can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg import errors
+from psycopg import sql as composed
+
+from nightmill.domain.errors import SourceError, Transient
+from nightmill.storage import exact_values
+from nightmill.storage.connection_parameters import parameters
+
+# Versions and values are written as text: they must not depend on the settings of a database or login.
+_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is read: its `name` in messages and `key` in job.yaml, and the statement timeout in seconds."""
+
+    name: str
+    key: str
+    conn_id: str
+    timeout_s: int
+
+    def fault(self, cause: str, remedy: str) -> SourceError:
+        """A fault in the words for the source query."""
+        return SourceError(cause.replace("source query", self.name), remedy)
+
+
+def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
+    """A READ ONLY repeatable-read session with the statement timeout set. Raises Transient."""
+    try:
+        # Without an encoding of ours a database in SQL_ASCII hands out bytes instead of text.
+        opened = parameters(dsn, settings=_FORMATS)
+        conn = psycopg.connect(**opened | {"application_name": "nightmill freeze", "client_encoding": "UTF8"})
+    except psycopg.OperationalError as fault:
+        raise Transient(
+            f"The source database behind {asked.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
+            f"Check the Airflow connection {asked.conn_id} (host, port, login).",
+        ) from fault
+    conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+    conn.read_only = True
+    exact_values.register(conn)
+    conn.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (f"{asked.timeout_s}s",))
+    return conn
+
+
+def columns_of(conn: psycopg.Connection[Any], query: composed.SQL, values: Mapping[str, Any] | None) -> frozenset[str]:
+    """The columns of a query, which is declared as a cursor and not run. Fails for all that is not one SELECT: the
+    server takes one statement, and DECLARE takes nothing else."""
+    with conn.cursor("probe") as probe:
+        probe.execute(query, values)
+        return frozenset(column.name for column in probe.description or ())
+
+
+@contextmanager
+def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
+    """SourceError or Transient with a remedy for what the database says. With `on_rows` its message can quote a row,
+    and is not repeated."""
+    try:
+        yield
+    except errors.QueryCanceled as fault:
+        raise asked.fault(
+            f"The source query ran longer than {asked.timeout_s} s.",
+            "Make it faster, or raise source.statement_timeout_s.",
+        ) from fault
+    except errors.CharacterNotInRepertoire:
+        raise asked.fault(
+            f"The source database behind {asked.conn_id!r} returns text that is not UTF-8: it stores bytes "
+            "without an encoding (SQL_ASCII).",
+            "Convert such columns in the source query from the encoding they were written in: "
+            "convert_from(convert(convert_to(<column>, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'UTF8') as <column>.",
+        ) from None
+    except psycopg.OperationalError as fault:
+        raise Transient(
+            f"The source database behind {asked.conn_id!r} ended the connection ({type(fault).__name__}).",
+            "Trying again reads the source anew; look into the server's log if it stays.",
+        ) from fault
+    except psycopg.ProgrammingError as fault:
+        raise _of_the_text(asked, fault, on_rows) from (None if on_rows else fault)
+    except psycopg.Error as fault:
+        raise _fails_on_data(asked, fault) from None
+
+
+def _of_the_text(asked: Asked, fault: psycopg.ProgrammingError, on_rows: bool) -> SourceError:
+    said = (fault.diag.message_primary or str(fault)).splitlines()[0]
+    if "parameter missing" in str(fault):
+        return asked.fault(
+            f"The source query uses a parameter that this run does not have ({fault}).",
+            "Fill in the data interval when triggering by hand; other parameters are declared in source.filters.",
+        )
+    if isinstance(fault, errors.InsufficientPrivilege):
+        return asked.fault(
+            f"The login of connection {asked.conn_id!r} may not read what the source query reads: {said}.",
+            f"Grant it: grant select on <table> to <the login of {asked.conn_id}>.",
+        )
+    if isinstance(fault, errors.SyntaxError) and fault.diag.source_function == "exec_parse_message":  # in any language
+        return asked.fault(
+            "The source query fails: syntax error: it holds more than one statement.",
+            f"Leave one SELECT in {asked.key} of job.yaml, and nothing behind it.",
+        )
+    if on_rows:  # a query that runs on no rows fails on a row: its message can quote that row
+        return _fails_on_data(asked, fault)
+    meant = f" ({fault.diag.message_hint.rstrip('.')})" if fault.diag.message_hint else ""
+    return asked.fault(
+        f"The source query fails: {said}{meant}.",
+        "Run the query of job.yaml in psql and mend it. A literal % is written %%.",
+    )
+
+
+def _fails_on_data(asked: Asked, fault: psycopg.Error) -> SourceError:
+    """Without the database's message and without the original: both can quote values."""
+    return asked.fault(
+        f"The source query fails on the data or writes something ({type(fault).__name__}, SQLSTATE {fault.sqlstate}).",
+        "Run the query of job.yaml in psql and mend it: the session is read only.",
+    )
