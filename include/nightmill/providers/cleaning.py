@@ -69,19 +69,21 @@ def as_sent(kept: str) -> str:
 
 
 def storable(value: object) -> Any:
-    """A copy of a JSON value that jsonb can hold: its first thousand values, strings as `prose`. A number that no
-    counter can show (not finite, negative, longer than int8) stays as text, so that nobody adds it up."""
-    return _copy(value, [_MOST_VALUES])
+    """A copy of a JSON value that jsonb can hold: its first thousand values and 32 levels, strings as `prose`. A number
+    that no counter can show (not finite, negative, longer than int8) stays as text, so that nobody adds it up."""
+    return _copy(value, [_MOST_VALUES], 0)
 
 
-def _copy(value: object, left: list[int]) -> Any:
+def _copy(value: object, left: list[int], level: int) -> Any:
     left[0] -= 1
     if isinstance(value, str):
         return prose(value) or ""
+    if isinstance(value, Mapping | list) and level == _MOST_LEVELS:
+        return None
     if isinstance(value, Mapping):
-        return {prose(key) or "": _copy(one, left) for key, one in value.items() if left[0] > 0}
+        return {prose(key) or "": _copy(one, left, level + 1) for key, one in value.items() if left[0] > 0}
     if isinstance(value, list):
-        return [_copy(one, left) for one in value if left[0] > 0]
+        return [_copy(one, left, level + 1) for one in value if left[0] > 0]
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):
@@ -90,8 +92,11 @@ def _copy(value: object, left: list[int]) -> Any:
 
 
 def json_value(body: bytes) -> Any:
-    """What a JSON body says, however odd it is: bytes that are not UTF-8 become U+FFFD, numbers that are not finite or
-    too long become text, and what lies deeper than 32 levels null. Raises ValueError for what is not JSON."""
+    """What a JSON body says, however odd it is. Raises ValueError for what is not JSON.
+
+    Bytes that are not UTF-8 become U+FFFD, integers longer than int8 floats, and, where a body is too deep for the
+    parser, what lies deeper than 32 levels null.
+    """
     text = body.decode(json.detect_encoding(body), "replace").lstrip("\ufeff")
     try:
         return _parse(text)
@@ -100,16 +105,11 @@ def json_value(body: bytes) -> Any:
 
 
 def _parse(text: str) -> Any:
-    return json.loads(text, parse_constant=str, parse_int=_integer, parse_float=_decimal)
+    return json.loads(text, parse_int=_integer)
 
 
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= MOST_DIGITS else digits[:40]
-
-
-def _decimal(digits: str) -> float | str:
-    value = float(digits)
-    return value if math.isfinite(value) else digits[:40]
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
 
 
 def _shallow(text: str) -> str:

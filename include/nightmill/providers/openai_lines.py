@@ -132,8 +132,11 @@ def _documented(line: bytes) -> Answer | None:
         return None
     cached = whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
     usage = Usage(used.prompt_tokens, used.completion_tokens, cached)
-    text, reason = body.choices[0].message.content, word(body.choices[0].finish_reason)
-    return Answer(parsed.custom_id, text, False, reason, word(body.model, MOST_MODEL), usage)
+    choice, model = body.choices[0], body.model
+    reason = choice.finish_reason if choice.finish_reason == "stop" else word(choice.finish_reason)
+    if len(model) > MOST_MODEL or not model.isprintable():
+        return None
+    return Answer(parsed.custom_id, choice.message.content, False, reason, model, usage)
 
 
 def _interpret(line: bytes, vectors: bool, *, sanitised: bool) -> ResultLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
@@ -14,6 +15,7 @@ from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 TOKEN_KEY = "nightmill_token"
 _LAST_YEAR = 2200  # a later time is a slip, and sums with it overflow
 _MOST_COUNTS = 20
+_KIND = re.compile(r"[a-z][a-z._]{0,40}")
 # The eight documented words; Azure capitalises them, some servers write American "canceled".
 _STATUSES = {
     "validating": BatchStatus.WAITING,
@@ -118,7 +120,9 @@ def status_of(raw_status: str) -> BatchStatus:
 
 
 def _is_a(kind: str, raw: Mapping[str, Any]) -> bool:
-    return (word(raw.get("object")) or kind) == kind
+    """Whether an object does not claim to be of another kind; what is no name of a kind claims nothing."""
+    claimed = raw.get("object")
+    return claimed == kind or not isinstance(claimed, str) or not _KIND.fullmatch(claimed)
 
 
 def _end_time(raw: Mapping[str, Any]) -> datetime | None:
