@@ -68,6 +68,18 @@ def surgery(
     return made
 
 
+def test_an_airflow_that_redirects_is_named_and_the_login_goes_nowhere_else(surgery: Surgery) -> None:
+    with ScriptedServer(lambda request: answer({})).running() as elsewhere:
+        moved = answer(b"", "307 Moved", location=elsewhere.base_url)
+        with ScriptedServer(lambda request: moved).running() as airflow:
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_URL", airflow.base_url)
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_USER", "admin")
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_PASSWORD", KEY)
+            failed = surgery.failing()
+    assert any("correct NIGHTMILL_AIRFLOW_URL" in one["remedy"] for one in failed.values())
+    assert elsewhere.requests == []
+
+
 def test_a_provider_that_would_be_called_unencrypted_is_named_with_the_way_to_allow_it(surgery: Surgery) -> None:
     surgery.connect_provider("http://provider:8000/v1")
     failed = surgery.failing()["notes: provider"]

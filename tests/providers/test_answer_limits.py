@@ -75,6 +75,12 @@ def test_the_body_of_an_error_is_read_to_its_first_part_only() -> None:
         assert server.sent < 20 * MIB
 
 
+def test_an_error_in_an_encoding_that_nobody_asked_for_keeps_its_status() -> None:
+    reply = answer(b"\x8b\x01\x80", "401 Who", content_encoding="br")
+    with talking_to(lambda request: reply) as (provider, _):
+        assert "key" in fault_from(lambda: provider.submit("f", "t"), ProviderRefused).remedy
+
+
 def test_the_list_of_models_and_the_triggerers_listing_have_the_same_limit() -> None:
     async def watch(base_url: str) -> None:
         watcher = OpenAIWatcher(ProviderConnection("llm_night", base_url, KEY, answers=SMALL))

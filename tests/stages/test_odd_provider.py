@@ -129,6 +129,15 @@ def test_lines_with_odd_models_codes_messages_and_numbers_cost_their_neighbours_
     assert "\x1b" not in caplog.text
 
 
+def test_a_file_that_is_refused_with_odd_codes_is_sent_in_halves_and_the_reason_is_clean(pipeline: Pipeline) -> None:
+    odd = {"code": "bad\x1b[31m\0\n" + "c" * 5_000, "message": "\0"}
+    set_faults(pipeline.simulator, refuse_file=[{"times": 1, **odd}])
+    pipeline.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
+    collected(pipeline)
+    [(reason,)] = pipeline.sql("select state_reason from nightmill.provider_batch where state = 'ABANDONED'")
+    assert reason.endswith("without naming a line: bad[31m" + "c" * 121)
+
+
 def test_a_result_file_beyond_its_limit_waits_for_a_person_and_is_collected_once_the_limit_is_raised(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,8 +93,7 @@ def shown_host(url: httpx2.URL) -> str:
 
 def _look(response: httpx2.Response, connection: ProviderConnection) -> None:
     encodings = {one.strip().lower() for one in response.headers.get("content-encoding", "identity").split(",")}
-    unknown = encodings - _ENCODINGS
-    if unknown:
+    if encodings - _ENCODINGS and not response.is_error:
         raise UnpackingError("an encoding that was not asked for and is not known here")
     _bound(response, connection.answers, connection.timeout_s)
     if encodings != {"identity"}:
