@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -17,7 +18,7 @@ from psycopg.pq import Conninfo
 
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
-from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
 from nightmill.storage import deployments
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import PayloadStore
@@ -28,6 +29,8 @@ CONSOLE = "nightmill_console"
 DEPLOYMENT = f"AIRFLOW_VAR_{deployments.VARIABLE.upper()}"
 OBJECT_STORE = "NIGHTMILL_OBJECT_STORE"
 OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
+_LIMITS = {one.name for one in fields(AnswerLimits)}
+_HEADER = re.compile(r"[\x21-\x7e]*")  # what a header can hold
 _PARAMETERS = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"host", "port", "user", "password"}
 
 
@@ -51,15 +54,45 @@ class AirflowConnection:
         return f"postgresql://{credentials}@{self.host}:{self.port or 5432}/{quote(self.schema, safe='')}{query}"
 
     def provider_account(self, timeout_s: float) -> ProviderConnection:
-        """host = base URL, password = key, extra = project and organization."""
+        """host = base URL, password = key, extra = project, organization, allow_http and the limits of answers.
+
+        Raises ConfigError for what cannot be any of them.
+        """
         return ProviderConnection(
             conn_id=self.conn_id,
             base_url=self.host,
             api_key=self.password,
-            project=self.extra.get("project"),
-            organization=self.extra.get("organization"),
+            project=self._name("project"),
+            organization=self._name("organization"),
             timeout_s=timeout_s,
+            allow_http=self._flag("allow_http"),
+            answers=AnswerLimits(**{key: self._bytes(key) for key in _LIMITS & self.extra.keys()}),
         )
+
+    def _name(self, key: str) -> str | None:
+        value = self.extra.get(key)
+        if value is None or (isinstance(value, str) and _HEADER.fullmatch(value)):
+            return value or None
+        raise self._refused(key, "is not a plain word", f"Write {key} as the provider shows it.")
+
+    def _flag(self, key: str) -> bool:
+        """A URI has text only."""
+        value = self.extra.get(key)
+        if value in (None, False, "false", "False", "no", "0", ""):
+            return False
+        if value in (True, "true", "True", "yes", "1"):
+            return True
+        raise self._refused(key, "is neither true nor false", f'Write {{"{key}": true}}, or leave it out.')
+
+    def _bytes(self, key: str) -> int:
+        value = self.extra[key]
+        digits = str(value) if isinstance(value, int | str) and not isinstance(value, bool) else ""
+        if digits.isascii() and digits.isdigit() and len(digits) < 16 and int(digits) >= LEAST_LINE_BYTES:
+            return int(digits)
+        raise self._refused(key, "is not a number of bytes", f"Write a whole number of {LEAST_LINE_BYTES:,} or more.")
+
+    def _refused(self, key: str, why: str, remedy: str) -> ConfigError:
+        return ConfigError(f"{key} in the extra of connection {self.conn_id!r} {why}.", remedy)
 
     def file_system_options(self) -> dict[str, Any]:
         """For fsspec's S3: login and password are the key pair; extra has endpoint_url and region_name."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from providers.scripted_server import ScriptedServer, answer
 from support.pipeline import Pipeline
 
 from nightmill.cli.commands import main
@@ -65,6 +66,35 @@ def surgery(
     made.connect("source", pipeline.admin_dsn)
     made.connect_provider(pipeline.simulator.base_url)
     return made
+
+
+def test_an_airflow_that_redirects_is_named_and_the_login_goes_nowhere_else(surgery: Surgery) -> None:
+    with ScriptedServer(lambda request: answer({})).running() as elsewhere:
+        moved = answer(b"", "307 Moved", location=elsewhere.base_url)
+        with ScriptedServer(lambda request: moved).running() as airflow:
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_URL", airflow.base_url)
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_USER", "admin")
+            surgery.patch.setenv("NIGHTMILL_AIRFLOW_PASSWORD", KEY)
+            failed = surgery.failing()
+    assert any("correct NIGHTMILL_AIRFLOW_URL" in one["remedy"] for one in failed.values())
+    assert elsewhere.requests == []
+
+
+def test_a_provider_that_would_be_called_unencrypted_is_named_with_the_way_to_allow_it(surgery: Surgery) -> None:
+    surgery.connect_provider("http://provider:8000/v1")
+    failed = surgery.failing()["notes: provider"]
+    assert "Connection 'provider' would send its key and the documents unencrypted to provider" in failed["seen"]
+    assert '{"allow_http": true} into its extra' in failed["remedy"]
+
+
+def test_a_provider_that_may_be_called_unencrypted_is_ok_and_said_to_be(surgery: Surgery) -> None:
+    with ScriptedServer(lambda request: answer({"data": [{"id": "echo-1"}]})).running() as proxy:
+        surgery.patch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
+        fields = {"conn_type": "generic", "host": "http://provider:8000/v1", "password": KEY}
+        surgery.connect("provider", json.dumps(fields | {"extra": {"allow_http": True}}))
+        _, findings = surgery.run()
+    assert "over unencrypted http (allow_http)" in findings["notes: provider"]["seen"]
+    assert [request.target for request in proxy.requests] == ["http://provider:8000/v1/models"]
 
 
 def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_address(surgery: Surgery) -> None:

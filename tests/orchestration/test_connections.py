@@ -12,6 +12,7 @@ import pytest
 from nightmill.connections import AirflowConnection, from_variables, payload_store
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration import connections
+from nightmill.providers.connection import AnswerLimits
 
 SECRET = "s3cret/with:odd@signs %"
 QUOTED = "s3cret%2Fwith%3Aodd%40signs%20%25"
@@ -53,6 +54,46 @@ def test_a_provider_is_a_base_url_and_a_key_with_project_and_organization(
     account = lookup("llm").provider_account(timeout_s=30)
     assert (account.base_url, account.api_key) == ("https://llm.example/v1", "sk-key")
     assert (account.project, account.organization, account.timeout_s) == ("p1", "o1", 30)
+
+
+def test_a_provider_over_plain_http_needs_a_yes_in_the_extra_in_every_form(
+    lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"conn_type": "generic", "host": "http://provider:8000/v1", "password": "sk-key"}
+    for said in (None, False, "false", "no", "0", ""):
+        monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields | {"extra": {"allow_http": said}}))
+        with pytest.raises(ConfigError, match="unencrypted to provider"):
+            lookup("llm").provider_account(timeout_s=30)
+    for said in (True, "true", "yes", "1"):
+        monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields | {"extra": {"allow_http": said}}))
+        assert lookup("llm").provider_account(timeout_s=30).allow_http
+
+
+def test_limits_of_answers_are_read_from_the_extra_as_numbers_or_text(
+    lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"conn_type": "generic", "host": "https://llm.example/v1", "password": "sk-key"}
+    extra = {"max_answer_bytes": 33554432, "max_result_bytes": "8589934592"}
+    monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields | {"extra": extra}))
+    read = lookup("llm").provider_account(timeout_s=30).answers
+    assert read == AnswerLimits(max_answer_bytes=33554432, max_result_bytes=8589934592)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("allow_http", "perhaps"), ("allow_http", 2), ("allow_http", []), ("max_line_bytes", 5),
+        ("max_line_bytes", True), ("max_result_bytes", "4 GiB"), ("max_result_bytes", -1), ("max_answer_bytes", 1e9),
+        ("project", 7), ("project", "a\nb"), ("organization", {}),
+    ],
+)  # fmt: skip
+def test_an_extra_that_cannot_be_is_named(
+    key: str, value: object, lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = {"conn_type": "generic", "host": "https://llm.example/v1", "password": "sk-key", "extra": {key: value}}
+    monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields))
+    with pytest.raises(ConfigError, match=f"{key} in the extra of connection 'llm' is"):
+        lookup("llm").provider_account(timeout_s=30)
 
 
 def test_an_extra_that_is_a_json_string_is_read_too(lookup: Lookup, monkeypatch: pytest.MonkeyPatch) -> None:

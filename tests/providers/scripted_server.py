@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 
@@ -41,22 +41,27 @@ DROPPED = b""  # accepts the request and closes without an answer
 
 @dataclass
 class ScriptedServer:
-    """Answers each request with what `script` returns, one connection each."""
+    """Answers each request with what `script` returns, one connection each. Pieces are sent one by one, until the
+    client has had enough: `sent` counts their bytes."""
 
-    script: Callable[[Request], bytes]
+    script: Callable[[Request], bytes | Iterable[bytes]]
     requests: list[Request] = field(default_factory=list)
     port: int = 0
+    host: str = "127.0.0.1"
+    sent: int = 0
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/v1"
 
     def paths(self) -> list[str]:
         return [f"{request.method} {request.target.partition('?')[0]}" for request in self.requests]
 
     @contextmanager
     def running(self) -> Iterator[ScriptedServer]:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.create_server((self.host, 0), family=family) as listener:
             self.port = listener.getsockname()[1]
             thread = threading.Thread(target=self._serve, args=(listener,), daemon=True)
             thread.start()
@@ -74,7 +79,11 @@ class ScriptedServer:
                 request = _read(reader)
                 if request is not None:
                     self.requests.append(request)
-                    connection.sendall(self.script(request))
+                    said = self.script(request)
+                    with suppress(OSError):  # the client went away
+                        for piece in [said] if isinstance(said, bytes) else said:
+                            connection.sendall(piece)
+                            self.sent += len(piece)
 
 
 def _read(reader) -> Request | None:

@@ -116,6 +116,34 @@ def test_a_kept_file_comes_back_byte_by_byte(store: PayloadStore, tmp_path: Path
     assert zstandard.ZstdDecompressor().decompressobj().decompress(packed) == content
 
 
+def test_evidence_that_unpacks_to_more_than_was_ever_kept_is_not_brought_back(
+    store: PayloadStore, tmp_path: Path
+) -> None:
+    store.write("notes/evidence", zstandard.compress(b"0" * (256 << 20)))
+    with pytest.raises(Terminal, match=r"notes/evidence unpacks to more than 10,000,000 bytes"):
+        store.fetch_file("notes/evidence", tmp_path / "raw", 10_000_000)
+    assert (tmp_path / "raw").stat().st_size < 12_000_000
+    store.keep_file("notes/evidence", tmp_path / "raw")
+    assert store.fetch_file("notes/evidence", tmp_path / "again", 12_000_000)
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "raw").read_bytes()
+
+
+@pytest.mark.parametrize("declared", [None, 1 << 60])
+def test_a_payload_object_that_may_unpack_to_anything_is_not_unpacked(
+    ledger: Ledger, store: PayloadStore, declared: int | None
+) -> None:
+    """Of payloads that are checked by their lines: the checksum of the object itself is looked at before."""
+    batch, writer = freeze(ledger, store, 3)
+    if declared is None:
+        bomb = zstandard.ZstdCompressor(write_content_size=False).compress(b"0" * (64 << 20))
+    else:
+        bomb = b"\x28\xb5\x2f\xfd\xe0" + declared.to_bytes(8, "little") + b"\x01\x00\x00"
+    store.write(writer.segments[0].object_path, bomb)
+    ledger.sql("update nightmill.payload_segment set object_sha256 = null, raw_sha256 = %s", b"x" * 32)
+    with pytest.raises(Terminal, match="does not match its checksum"):
+        read(ledger, store, batch, 0, 0)
+
+
 def test_a_freeze_that_starts_anew_overwrites_nothing(ledger: Ledger, store: PayloadStore) -> None:
     first = SegmentWriter(store, "notes/batch-1")
     second = SegmentWriter(store, "notes/batch-1")

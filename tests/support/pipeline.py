@@ -13,7 +13,7 @@ import psycopg
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.environment import Environment
-from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.connection import AnswerLimits, ProviderConnection
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import check_staging, freeze, judge, plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting, wake
@@ -61,6 +61,7 @@ class TestConnections:
 
     source: str
     base_url: str
+    answers: AnswerLimits = field(default_factory=AnswerLimits)
 
     def database(self, conn_id: str) -> str:
         assert conn_id == "source"
@@ -68,7 +69,7 @@ class TestConnections:
 
     def provider(self, conn_id: str, timeout_s: float) -> ProviderConnection:
         assert conn_id == "provider"
-        return ProviderConnection(conn_id, self.base_url, "key", timeout_s=timeout_s)
+        return ProviderConnection(conn_id, self.base_url, "key", timeout_s=timeout_s, answers=self.answers)
 
 
 @dataclass
@@ -82,6 +83,7 @@ class Pipeline:
     store: Path
     base_url: str = ""
     clock_offset: timedelta = field(default_factory=timedelta)
+    answers: AnswerLimits = field(default_factory=AnswerLimits)
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> Pipeline:
@@ -111,7 +113,7 @@ class Pipeline:
         return Environment(
             ledger_dsn=self.writer_dsn,
             payloads=PayloadStore(f"file://{self.store}"),
-            connections=TestConnections(self.admin_dsn, self.base_url or self.simulator.base_url),
+            connections=TestConnections(self.admin_dsn, self.base_url or self.simulator.base_url, self.answers),
             now=lambda: datetime.now(UTC) + self.clock_offset,
         )
 

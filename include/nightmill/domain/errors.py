@@ -113,6 +113,10 @@ class SubmitUnknown(Transient):
         self.retry_after_s = retry_after_s
 
 
+class AnswerTooLarge(Terminal):
+    """What a provider sent is beyond a limit of ours. Nothing of it was kept; it can be fetched again."""
+
+
 class ProviderRefused(Terminal):
     """The provider answered that this call can never succeed (wrong key, unknown model, bad request).
 

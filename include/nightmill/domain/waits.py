@@ -154,9 +154,10 @@ WAITS = (
     ),
     Wait(
         "a call to the provider",
-        "provider.create_timeout_s for each wait for bytes",
+        "provider.create_timeout_s for each wait for bytes; for a whole answer that time and 1 s for each 10 kB of it, "
+        "at most 2 h",
         "the shard's log; it looks again later",
-        ("providers/openai_client.py:open_client",),
+        ("providers/openai_client.py:open_client", "providers/openai_http.py:_Meter.received"),
     ),
     Wait(
         "status --watch",

@@ -234,6 +234,8 @@ class AirflowClient:
         what = f"{method} {path} was answered {response.status_code}: {response.text[:500]}"
         if response.status_code >= 500:
             raise Transient(what, "see the api-server's log.")
+        if response.is_redirect:  # the login would go along
+            raise AirflowRefused(f"{method} {path} was redirected.", f"correct {AIRFLOW_URL}.", response.status_code)
         if response.status_code >= 400:
             raise AirflowRefused(what, "correct the request.", response.status_code)
         answer: Json = response.json() if response.content else {}

@@ -6,14 +6,29 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.job import CHAT
 
 _KEY = re.compile(r"[\x21-\x7e]+")
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+# What parsers of URLs read differently, so that what is checked here could be another host than what is called.
+_UNCLEAR = re.compile(r"[\s\\\x00-\x20\x7f]")
+
+MIB = 1 << 20
+LEAST_LINE_BYTES = MIB
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """The most bytes that are taken from a server, unpacked: far more than any honest answer has. Each is a key of the
+    connection's extra, for a server whose answers are larger."""
+
+    max_answer_bytes: int = 16 * MIB  # one JSON answer: a batch object, a page of a listing
+    max_result_bytes: int = 4096 * MIB  # one result file
+    max_line_bytes: int = 16 * MIB  # one line of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +36,8 @@ class ProviderConnection:
     """An account at a provider. `conn_id` is the name people know it by; it appears in messages, the key never does.
 
     `timeout_s` bounds connecting and each wait for bytes, not a whole transfer. `max_retries` is for calls that are
-    safe to repeat; creating a batch is always sent once.
+    safe to repeat; creating a batch is always sent once. `allow_http`: the key and the documents may travel unencrypted
+    to another machine.
     """
 
     conn_id: str
@@ -31,17 +47,19 @@ class ProviderConnection:
     organization: str | None = None
     timeout_s: float = 60.0
     max_retries: int = 2
+    allow_http: bool = False
+    answers: AnswerLimits = AnswerLimits()
 
     def __post_init__(self) -> None:
-        url = urlsplit(self.base_url)
-        if url.scheme not in ("http", "https") or not url.hostname:
+        url = _split(self.base_url)
+        if url is None:
             raise ConfigError(
                 f"The base URL of connection {self.conn_id!r} is not an http(s) address.",
                 "Write it like https://api.openai.com/v1 in the connection's host.",
             )
-        if url.username or url.password or url.query:
+        if url.username or url.password or url.query or url.fragment:
             raise ConfigError(
-                f"The base URL of connection {self.conn_id!r} carries a user, password or query.",
+                f"The base URL of connection {self.conn_id!r} carries a user, password, query or fragment.",
                 "Keep the key in the connection's password and nothing but the address in its host.",
             )
         if not _KEY.fullmatch(self.api_key):
@@ -49,6 +67,17 @@ class ProviderConnection:
                 f"The key of connection {self.conn_id!r} is empty or has blanks or non-ASCII characters.",
                 "Put the key into the connection's password; a server that needs none takes any word.",
             )
+        if not self.may_be_called(url.scheme, url.hostname or ""):
+            raise ConfigError(
+                f"Connection {self.conn_id!r} would send its key and the documents unencrypted to {url.hostname} "
+                "(http).",
+                "Write https:// in the connection's host. Where nobody else can read that network, put "
+                '{"allow_http": true} into its extra.',
+            )
+
+    def may_be_called(self, scheme: str, host: str) -> bool:
+        """Whether documents may travel there: by https, or by http on this machine or where that is allowed."""
+        return scheme == "https" or (scheme == "http" and (self.allow_http or is_loopback(host)))
 
     @property
     def fingerprint(self) -> str:
@@ -67,7 +96,25 @@ class ProviderConnection:
     @property
     def is_loopback(self) -> bool:
         """True for a server on this machine: a proxy from the environment must not be asked for it."""
-        return urlsplit(self.base_url).hostname in _LOOPBACK
+        return is_loopback(urlsplit(self.base_url).hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine by its name or address alone: 127.0.0.0/8, ::1 and localhost."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _split(url: str) -> SplitResult | None:
+    """The parts of an http(s) address that every parser of URLs reads alike, else None."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:  # half a bracket, a port beyond 65535
+        return None
+    return parts if usable and not _UNCLEAR.search(url) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
 from nightmill.domain.job import EMBEDDINGS, RESERVES
+from nightmill.providers.cleaning import as_sent, identifier
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.openai_client import open_client, without_retries
 from nightmill.providers.openai_download import FileDownload
@@ -25,8 +26,9 @@ from nightmill.providers.openai_shapes import (
     TOKEN_KEY,
     MalformedAnswerError,
     batch_snapshot,
+    file_id,
     json_object,
-    named_object,
+    token_of,
 )
 from nightmill.providers.port import BatchSnapshot, BatchStatus, Limits, ResultLine, SearchResult
 
@@ -70,14 +72,14 @@ class OpenAIBatch:
                 )
             return answer.http_response.content
 
-        return str(self._repeatable(f"uploading {name}", send, lambda body: named_object(body, "file"))["id"])
+        return self._repeatable(f"uploading {name}", send, file_id)
 
     def submit(self, input_file_id: str, token: str) -> BatchSnapshot:
         doing = f"creating a batch from file {input_file_id}"
         fault: NightmillError
         try:
             answer = self._once.batches.with_raw_response.create(
-                input_file_id=input_file_id,
+                input_file_id=as_sent(input_file_id),
                 endpoint=cast(Any, self._request.endpoint),
                 completion_window=cast(Any, self._request.completion_window),
                 metadata={TOKEN_KEY: token},
@@ -91,17 +93,17 @@ class OpenAIBatch:
 
     def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
         return self._search(
-            since, lambda entry, carried: entry.get("input_file_id") == input_file_id or carried == token
+            since, lambda entry, carried: identifier(entry.get("input_file_id")) == input_file_id or carried == token
         )
 
     def list_submitted(self, since: datetime) -> SearchResult:
-        return self._search(since, lambda _, carried: isinstance(carried, str))
+        return self._search(since, lambda _, carried: carried is not None)
 
     def poll(self, provider_id: str) -> BatchSnapshot:
         """A 404 raises ProviderUnavailable: replicas lag behind, so the caller decides when a batch counts as lost."""
 
         def send() -> bytes:
-            return self._client.batches.with_raw_response.retrieve(provider_id).http_response.content
+            return self._client.batches.with_raw_response.retrieve(as_sent(provider_id)).http_response.content
 
         return self._repeatable(
             f"polling batch {provider_id}", send, lambda body: batch_snapshot(json_object(body)), lagging=True
@@ -109,7 +111,7 @@ class OpenAIBatch:
 
     def cancel(self, provider_id: str) -> BatchSnapshot:
         def send() -> bytes:
-            return self._once.batches.with_raw_response.cancel(provider_id).http_response.content
+            return self._once.batches.with_raw_response.cancel(as_sent(provider_id)).http_response.content
 
         try:
             return self._repeatable(
@@ -132,7 +134,7 @@ class OpenAIBatch:
     def delete_file(self, file_id: str) -> None:
         fault: NightmillError
         try:
-            self._client.files.with_raw_response.delete(file_id)
+            self._client.files.with_raw_response.delete(as_sent(file_id))
             return
         except openai.NotFoundError:
             return
@@ -144,16 +146,14 @@ class OpenAIBatch:
         self._client.close()
         self._once.close()
 
-    def _search(self, since: datetime, wanted: Callable[[Mapping[str, Any], Any], bool]) -> SearchResult:
+    def _search(self, since: datetime, wanted: Callable[[Mapping[str, Any], str | None], bool]) -> SearchResult:
         """Walk the listing back to `since`; `wanted` gets an entry and the token in its metadata."""
         walk = ListingWalk(since)
-        found = []
+        found: list[BatchSnapshot] = []
         while not walk.done:
-            for entry in walk.take(self._page(walk.after)):
-                metadata = entry.get("metadata")
-                carried = metadata.get(TOKEN_KEY) if isinstance(metadata, Mapping) else None
-                if wanted(entry, carried):
-                    found.append(self._snapshot(entry, "looking for submitted batches"))
+            fresh = walk.take(self._page(walk.after))
+            ours = [entry for entry in fresh if wanted(entry, token_of(entry))]
+            found += [self._snapshot(entry, "looking for submitted batches") for entry in ours]
         return SearchResult(tuple(found), walk.complete)
 
     def _page(self, after: str | None) -> dict[str, Any]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+import httpx2
 import openai
 
 from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.openai_http import async_hooks, hooks, settings
 
 
 def open_client(connection: ProviderConnection, max_retries: int) -> openai.OpenAI:
     """A synchronous client with its own connection pool."""
+    shared = settings(connection, httpx2.URL(connection.base_url))
     client = openai.OpenAI(
         api_key=connection.api_key,
         base_url=connection.base_url,
         timeout=connection.timeout_s,
         max_retries=max_retries,
-        http_client=openai.DefaultHttpxClient(**_on_this_machine(connection)) if connection.is_loopback else None,
+        http_client=openai.DefaultHttpxClient(**shared, event_hooks=hooks(connection)),
     )
     # The SDK fills missing ones from OPENAI_ORG_ID and OPENAI_PROJECT_ID; batches would then land elsewhere unseen.
     client.organization, client.project = connection.organization, connection.project
@@ -32,17 +33,13 @@ def without_retries(client: openai.OpenAI) -> openai.OpenAI:
 
 def open_async_client(connection: ProviderConnection, max_retries: int) -> openai.AsyncOpenAI:
     """The asynchronous twin of `open_client`."""
+    shared = settings(connection, httpx2.URL(connection.base_url))
     client = openai.AsyncOpenAI(
         api_key=connection.api_key,
         base_url=connection.base_url,
         timeout=connection.timeout_s,
         max_retries=max_retries,
-        http_client=openai.DefaultAsyncHttpxClient(**_on_this_machine(connection)) if connection.is_loopback else None,
+        http_client=openai.DefaultAsyncHttpxClient(**shared, event_hooks=async_hooks(connection)),
     )
     client.organization, client.project = connection.organization, connection.project
     return client
-
-
-def _on_this_machine(connection: ProviderConnection) -> dict[str, Any]:
-    """No proxy of the environment; and no certificates where plain HTTP needs none: loading them costs 40 ms."""
-    return {"trust_env": False, "verify": connection.base_url.startswith("https:")}

@@ -12,12 +12,20 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderUnavailable
-from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_faults import fault_of, malformed
-from nightmill.providers.openai_shapes import MalformedAnswerError, named_object
+from nightmill.providers.cleaning import as_sent
+from nightmill.providers.connection import LEAST_LINE_BYTES, ProviderConnection
+from nightmill.providers.openai_faults import fault_of, malformed, too_large
+from nightmill.providers.openai_http import (
+    AS_FILE,
+    RedirectedError,
+    SlowAnswerError,
+    hooks,
+    settings,
+)
+from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
 from nightmill.providers.result_files import ends_complete
 
-_CHUNK = 1 << 20
+_CHUNK = LEAST_LINE_BYTES  # so that a line which is too long shows at the ends of the pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,8 @@ class FileDownload:
     pause_s: float = 0.5
 
     def run(self) -> int:
-        """Bytes written. Raises ProviderUnavailable when no attempt brought the whole file."""
+        """Bytes written. Raises ProviderUnavailable when no attempt brought the whole file, AnswerTooLarge when it is
+        larger than the connection allows."""
         stated = self._stated_bytes()
         part = self.path.with_name(self.path.name + ".part")
         try:
@@ -58,13 +67,16 @@ class FileDownload:
         doing = f"downloading file {self.file_id}"
         fault: NightmillError
         try:
-            return self._stream(part) or _shortfall(part, stated)
+            return self._fetch(part) or _shortfall(part, stated)
         except openai.BadRequestError as error:
             # Some providers hand out ids that their own file API refuses for a while: the results are not lost.
-            fault = ProviderUnavailable(
-                f"Connection {self.connection.conn_id!r} refused {doing} (HTTP {error.status_code}).",
-                "It is tried again later; fetch the file from the provider's console if it stays.",
-            )
+            fault = self._later(f"refused {doing} (HTTP {error.status_code})")
+        except _StorageRefusedError as error:
+            fault = self._later(f"redirected {doing}, and the storage there answered HTTP {error.status}")
+        except SlowAnswerError as error:
+            fault = self._later(f"is too slow while {doing} ({error})")
+        except LongLineError:
+            fault = too_large("max_line_bytes", self.connection.answers.max_line_bytes, doing, self.connection)
         except openai.OpenAIError as error:
             fault = fault_of(error, doing, self.connection, lagging=True)
         except httpx2.HTTPError as error:
@@ -73,32 +85,70 @@ class FileDownload:
             fault = malformed(str(error), doing, self.connection)
         raise fault
 
-    def _stream(self, part: Path) -> str | None:
+    def _later(self, why: str) -> ProviderUnavailable:
+        return ProviderUnavailable(
+            f"Connection {self.connection.conn_id!r} {why}.",
+            "It is tried again later; fetch the file from the provider's console if it stays.",
+        )
+
+    def _fetch(self, part: Path) -> str | None:
+        try:
+            with self.client.files.with_streaming_response.content(as_sent(self.file_id)) as response:
+                return self._stream(response.http_response, part)
+        except RedirectedError as error:
+            if not self._may_follow(error.target):
+                raise
+            hop = error
+        assert hop.target is not None
+        return self._from_storage(hop.target, part)
+
+    def _may_follow(self, target: httpx2.URL | None) -> bool:
+        """Whether a redirect to another host is taken: to storage that needs no key of ours, and never from https to
+        http."""
+        if target is None or target.userinfo:
+            return False
+        safe = target.scheme == "https" or self.connection.base_url.startswith("http:")
+        return safe and self.connection.may_be_called(target.scheme, target.host)
+
+    def _from_storage(self, target: httpx2.URL, part: Path) -> str | None:
+        """Fetch what a provider keeps at another host, as behind a signed URL: one hop, without the key, organisation,
+        project or cookies of the connection."""
+        shared = settings(self.connection, target)
         with (
-            self.client.files.with_streaming_response.content(self.file_id) as response,
-            part.open("wb") as sink,
+            httpx2.Client(**shared, event_hooks=hooks(self.connection), follow_redirects=True) as client,
+            client.stream("GET", target, headers={"accept": AS_FILE}) as response,
         ):
+            if response.status_code != 200:
+                raise _StorageRefusedError(response.status_code)
+            return self._stream(response, part)
+
+    def _stream(self, response: httpx2.Response, part: Path) -> str | None:
+        with part.open("wb") as sink:
             refuse_page = "html" in response.headers.get("content-type", "").casefold()
+            line = _OpenLine(self.connection.answers.max_line_bytes)
             for chunk in response.iter_bytes(_CHUNK):
                 if refuse_page or (sink.tell() == 0 and chunk.lstrip()[:1] == b"<"):
                     raise MalformedAnswerError("HTML")
+                line.add(chunk)
                 sink.write(chunk)
             sink.flush()
             os.fsync(sink.fileno())
             announced = response.headers.get("content-length", "")
-            received = response.http_response.num_bytes_downloaded
+            received = response.num_bytes_downloaded
         if announced.isdigit() and received != int(announced):
             return f"{received} of {announced} bytes"
         return None
 
     def _stated_bytes(self) -> int | None:
-        """The size in the file object, where there is one. It is a second opinion: without it the rest still holds."""
+        """The size in the file object, where there is a likely one. It is a second opinion: without it the rest still
+        holds."""
         try:
-            answer = self.client.files.with_raw_response.retrieve(self.file_id)
-            stated: Any = named_object(answer.http_response.content, "file").get("bytes")
+            answer = self.client.files.with_raw_response.retrieve(as_sent(self.file_id))
+            stated: Any = json_object(answer.http_response.content).get("bytes")
         except (openai.OpenAIError, httpx2.HTTPError, MalformedAnswerError):
             return None
-        return stated if isinstance(stated, int) and stated > 0 else None
+        likely = type(stated) is int and 0 < stated <= self.connection.answers.max_result_bytes
+        return stated if likely else None
 
     def _keep(self, part: Path) -> int:
         size = part.stat().st_size
@@ -109,6 +159,32 @@ class FileDownload:
         finally:
             os.close(folder)
         return size
+
+
+class LongLineError(Exception):
+    """A line that is longer than the connection allows."""
+
+
+class _StorageRefusedError(Exception):
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+@dataclass(slots=True)
+class _OpenLine:
+    """How long the line is that the last piece did not end. A line within one piece is shorter than any limit."""
+
+    most: int
+    size: int = 0
+
+    def add(self, piece: bytes) -> None:
+        end = piece.find(b"\n")
+        self.size += len(piece) if end < 0 else end
+        if self.size > self.most:
+            raise LongLineError
+        if end >= 0:
+            self.size = len(piece) - piece.rfind(b"\n") - 1
 
 
 def _shortfall(part: Path, stated: int | None) -> str | None:

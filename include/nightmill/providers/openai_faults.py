@@ -15,15 +15,24 @@ from typing import Any
 
 import openai
 
-from nightmill.domain.errors import NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.errors import (
+    AnswerTooLarge,
+    NightmillError,
+    ProviderRefused,
+    ProviderUnavailable,
+    SubmitUnknown,
+)
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.providers.cleaning import prose, word
 from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.openai_http import AnswerError, RedirectedError, TooLargeError
 
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _MISSING_FILE = re.compile(
     r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
 )
 _UNCLEAR = frozenset({408, 409, 425})
+MOST_RETRY_AFTER_S = 30 * 24 * 3600.0  # what is longer is taken for this
 
 
 def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, lagging: bool) -> NightmillError:
@@ -32,6 +41,8 @@ def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, la
     `lagging`: the call names something that we made, so a 404 is a replica that has not seen it yet (the caller keeps
     the grace window). Without it a 404 means a wrong address.
     """
+    if isinstance(error, AnswerError):
+        return _not_taken(error, doing, connection)
     if not isinstance(error, openai.APIStatusError):
         return ProviderUnavailable(
             f"The provider of connection {connection.conn_id!r} could not be reached while {doing} "
@@ -47,6 +58,8 @@ def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, la
 
 def create_fault(error: Exception, doing: str, connection: ProviderConnection) -> NightmillError:
     """The fault for creating a batch, which costs money when it is repeated: every unclear end is SubmitUnknown."""
+    if isinstance(error, AnswerError):
+        return submit_unknown(str(error), doing, connection)
     if not isinstance(error, openai.APIStatusError):
         return submit_unknown(type(error).__name__, doing, connection)
     status = error.status_code
@@ -76,6 +89,30 @@ def malformed(why: str, doing: str, connection: ProviderConnection) -> ProviderU
     )
 
 
+def too_large(key: str, most: int, doing: str, connection: ProviderConnection) -> AnswerTooLarge:
+    """The fault for what is beyond the limit `key` of the connection."""
+    return AnswerTooLarge(
+        f"The provider of connection {connection.conn_id!r} sent more than the {most:,} bytes of {key} while {doing}.",
+        f"Nothing is lost: it can be fetched again. Ask the provider what it sends; if that is right, put a larger "
+        f"{key} into the connection's extra. Then clear the task.",
+    )
+
+
+def _not_taken(error: AnswerError, doing: str, connection: ProviderConnection) -> NightmillError:
+    if isinstance(error, TooLargeError):
+        return too_large(error.key, error.most, doing, connection)
+    if not isinstance(error, RedirectedError):
+        return malformed(str(error), doing, connection)
+    cause = f"The server of connection {connection.conn_id!r} answered with {error} while {doing}; it is not followed."
+    remedy = (
+        f"Put the address that the provider documents into the host of the connection {connection.conn_id!r}; if that "
+        "stands there, look for a proxy or login page between here and the provider."
+    )
+    if error.method == "GET":
+        return ProviderUnavailable(cause, remedy)
+    return ProviderRefused(cause, remedy, error.status)
+
+
 def error_code(error: openai.APIStatusError) -> str | None:
     """The provider's error code (or else type), only if it looks like a code and not like prose."""
     body = error.body if isinstance(error.body, Mapping) else {}
@@ -88,20 +125,24 @@ def error_code(error: openai.APIStatusError) -> str | None:
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds that the provider asks to wait: `retry-after-ms`, or Retry-After as seconds or as an HTTP date.
 
-    Any length is honoured; the SDK itself gives up on more than 120 s.
+    Up to 30 days are honoured; the SDK itself gives up on more than 120 s.
     """
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / divisor
         except ValueError:
             continue
-        return max(seconds, 0.0) if math.isfinite(seconds) else None
+        return _bounded(seconds)
     try:
         until = parsedate_to_datetime(headers.get("retry-after", ""))
     except (TypeError, ValueError):
         return None
     until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max((until - now).total_seconds(), 0.0)
+    return _bounded((until - now).total_seconds())
+
+
+def _bounded(seconds: float) -> float | None:
+    return min(max(seconds, 0.0), MOST_RETRY_AFTER_S) if math.isfinite(seconds) else None
 
 
 def _unavailable(
@@ -130,7 +171,8 @@ def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConne
 
 def _failure(error: openai.APIStatusError) -> Failure:
     body: Any = error.body if isinstance(error.body, Mapping) else {}
-    code, kind, message = (str(body.get(name) or "") for name in ("code", "type", "message"))
+    code, kind = word(body.get("code")) or "", word(body.get("type")) or ""
+    message = prose(body.get("message")) or ""
     return classify_line_error(error.status_code, code, message, kind)
 
 
@@ -142,5 +184,6 @@ def _status(error: openai.APIStatusError) -> str:
 def _body_text(error: openai.APIStatusError) -> str:
     body: Any = error.body
     if isinstance(body, Mapping):
-        return " ".join(str(body.get(key) or "") for key in ("message", "detail", "error", "code", "param"))
+        told = (body.get(key) for key in ("message", "detail", "error", "code", "param"))
+        return " ".join(prose(str(one or "")) or "" for one in told)
     return str(body or "")[:2000]

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from nightmill.providers.openai_shapes import MOST_TOKENS, DocumentedLine
+from nightmill.providers.cleaning import MOST_DIGITS, MOST_MODEL, MOST_TOKENS, prose, whole, word
+from nightmill.providers.openai_shapes import DocumentedLine
 from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
 
 UNKNOWN_ERROR = "provider_unknown"
 PROTOCOL_ERROR = "provider_protocol_error"
-_MESSAGE_CHARS = 500
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _NO_USAGE = Usage(None, None)
@@ -109,8 +109,6 @@ def read_line(line: bytes, number: int, *, vectors: bool = False) -> ResultLine:
     try:
         try:
             return _interpret(line, vectors, sanitised=False)
-        except msgspec.ValidationError:
-            raise
         except (msgspec.DecodeError, UnicodeDecodeError):
             return _interpret(_repaired(line), vectors, sanitised=True)
     except msgspec.ValidationError:
@@ -132,16 +130,19 @@ def _documented(line: bytes) -> Answer | None:
     used = body.usage
     if not (0 <= used.prompt_tokens <= MOST_TOKENS and 0 <= used.completion_tokens <= MOST_TOKENS):
         return None
-    cached = _whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
+    cached = whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
     usage = Usage(used.prompt_tokens, used.completion_tokens, cached)
-    choice = body.choices[0]
-    return Answer(parsed.custom_id, choice.message.content, False, choice.finish_reason, body.model, usage)
+    choice, model = body.choices[0], body.model
+    reason = choice.finish_reason if choice.finish_reason == "stop" else word(choice.finish_reason)
+    if len(model) > MOST_MODEL or not model.isprintable():
+        return None
+    return Answer(parsed.custom_id, choice.message.content, False, reason, model, usage)
 
 
 def _interpret(line: bytes, vectors: bool, *, sanitised: bool) -> ResultLine:
     parsed = _read_line(line)
     response = parsed.response
-    status = _whole(response.status_code) if response else None
+    status = whole(response.status_code) if response else None
     if parsed.error:
         body = _body(response) if response else None
         return _error(parsed.custom_id, status or 0, parsed.error, body)
@@ -163,17 +164,18 @@ def _vector(custom_id: str, body: _Body | None, sanitised: bool) -> Embedding | 
     vector = vector_in(body.data) if body else None
     if body is None or vector is None:
         return None
-    return Embedding(custom_id, vector, _text(body.model), counted(_usage(body.usage)), sanitised)
+    return Embedding(custom_id, vector, word(body.model, MOST_MODEL), counted(_usage(body.usage)), sanitised)
 
 
 def _answer(custom_id: str, body: _Body | None, sanitised: bool) -> Answer | None:
     if body is None or not body.choices or body.choices[0].message is None:
         return None
     message = body.choices[0].message
-    finish_reason = _text(body.choices[0].finish_reason)
+    finish_reason = word(body.choices[0].finish_reason)
     refusal = bool(message.refusal)
     text = None if refusal else _content(message.content)
-    return Answer(custom_id, text, refusal, finish_reason, _text(body.model), _usage(body.usage), sanitised)
+    model = word(body.model, MOST_MODEL)
+    return Answer(custom_id, text, refusal, finish_reason, model, _usage(body.usage), sanitised)
 
 
 def _body(response: _Response) -> _Body | None:
@@ -182,11 +184,19 @@ def _body(response: _Response) -> _Body | None:
     try:
         return _read_body(_read_text(raw) if raw.startswith(b'"') else raw)
     except msgspec.ValidationError:
-        return None
+        return _body_with_odd_numbers(raw)
     except msgspec.DecodeError:
         if raw.startswith(b'"'):
             return None  # the string holds something else than JSON
         raise
+
+
+def _body_with_odd_numbers(raw: bytes) -> _Body | None:
+    """A number of 5,000 digits beside the answer does not cost the answer."""
+    try:
+        return _read_body(_repaired(_read_text(raw).encode() if raw.startswith(b'"') else raw))
+    except ValueError:
+        return None
 
 
 def _content(content: object) -> str | None:
@@ -194,7 +204,7 @@ def _content(content: object) -> str | None:
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         content = "".join(part for part in parts if isinstance(part, str))
-    return _text(content)
+    return content if isinstance(content, str) and content else None
 
 
 def _error(custom_id: str, status: int, error: object, body: _Body | None) -> LineError:
@@ -202,11 +212,10 @@ def _error(custom_id: str, status: int, error: object, body: _Body | None) -> Li
         error = error["error"]  # some servers wrap the error object once more
     usage = _usage(body.usage) if body else _NO_USAGE
     if isinstance(error, dict):
-        code = _text(error.get("code")) or _text(error.get("type")) or UNKNOWN_ERROR
-        message = error.get("message")
-        kind = _text(error.get("type")) or ""
-        return LineError(custom_id, status, code, (_text(message) or "")[:_MESSAGE_CHARS], usage, kind)
-    return LineError(custom_id, status, UNKNOWN_ERROR, (_text(error) or "")[:_MESSAGE_CHARS], usage)
+        kind = word(error.get("type")) or ""
+        code = word(error.get("code")) or kind or UNKNOWN_ERROR
+        return LineError(custom_id, status, code, prose(error.get("message")) or "", usage, kind)
+    return LineError(custom_id, status, UNKNOWN_ERROR, prose(error) or "", usage)
 
 
 def _flat_error(body: _Body) -> dict[str, Any]:
@@ -218,34 +227,28 @@ def _usage(usage: object) -> Usage:
     """Chat and Responses names. What is missing or not a whole number is None, never 0."""
     if not isinstance(usage, dict):
         return _NO_USAGE
-    prompt = _whole(usage.get("prompt_tokens", usage.get("input_tokens")))
-    completion = _whole(usage.get("completion_tokens", usage.get("output_tokens")))
+    prompt = whole(usage.get("prompt_tokens", usage.get("input_tokens")))
+    completion = whole(usage.get("completion_tokens", usage.get("output_tokens")))
     details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
-    cached = _whole(details.get("cached_tokens")) if isinstance(details, dict) else None
+    cached = whole(details.get("cached_tokens")) if isinstance(details, dict) else None
     return Usage(prompt, completion, cached)
 
 
-def _whole(value: object) -> int | None:
-    if type(value) is int:  # nearly always: no further questions
-        return value if 0 <= value <= MOST_TOKENS else None
-    if isinstance(value, float) and value.is_integer() and 0 <= value <= MOST_TOKENS:
-        return int(value)
-    return None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
 def _repaired(line: bytes) -> bytes:
-    """The line as strict JSON: half surrogate pairs and bytes that are not UTF-8 become U+FFFD, NaN becomes null.
+    """The line as strict JSON: half surrogate pairs and bytes that are not UTF-8 become U+FFFD, NaN and numbers that
+    are too long become null.
 
-    Servers written in Python emit all three, and the answer beside them is paid for. Raises ValueError for what is
+    Servers written in Python emit all of them, and the answer beside them is paid for. Raises ValueError for what is
     not JSON even so.
     """
-    value = json.loads(line.decode("utf-8", "replace"), parse_constant=_null, parse_float=_finite)
+    text = line.decode("utf-8", "replace")
+    value = json.loads(text, parse_constant=_null, parse_float=_finite, parse_int=_short)
     return _SURROGATES.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
 
 
 def _null(_constant: str) -> None:
     return None
+
+
+def _short(digits: str) -> int | None:
+    return int(digits) if len(digits) <= MOST_DIGITS else None

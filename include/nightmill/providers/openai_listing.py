@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from nightmill.providers.cleaning import as_sent, identifier, word
 from nightmill.providers.openai_shapes import MalformedAnswerError, read_time
 
 PAGE_SIZE = 100
@@ -51,16 +52,17 @@ class ListingWalk:
         elif self._pages >= self.page_cap:
             self._end(complete=False)
         else:
-            self.after = str(data[-1]["id"])
+            self.after = as_sent(identifier(data[-1]["id"]) or "")
         return fresh
 
     def _is_fresh(self, entry: object) -> bool:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str) or entry["id"] in self._ids:
+        name = identifier(entry.get("id")) if isinstance(entry, Mapping) else None
+        if not isinstance(entry, Mapping) or name is None or name in self._ids:
             return False
-        self._ids.add(entry["id"])
+        self._ids.add(name)
         created_at = read_time(entry.get("created_at"))
         if created_at is None:
-            self._unreadable = self._unreadable or not isinstance(entry.get("status"), str)
+            self._unreadable = self._unreadable or word(entry.get("status")) is None
         elif self._oldest is None or created_at <= self._oldest:
             self._oldest = created_at
         elif created_at > self._oldest + CLOCK_SLACK:

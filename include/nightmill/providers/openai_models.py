@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError
+from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_client import open_client
 from nightmill.providers.openai_faults import fault_of, malformed
@@ -23,11 +22,8 @@ def list_models(connection: ProviderConnection) -> frozenset[str]:
     try:
         answer = json_object(client.models.with_raw_response.list().http_response.content)
         entries = answer.get("data")
-        return frozenset(
-            entry["id"]
-            for entry in (entries if isinstance(entries, list) else ())
-            if isinstance(entry, Mapping) and isinstance(entry.get("id"), str)
-        )
+        listed = [entry for entry in (entries if isinstance(entries, list) else ()) if isinstance(entry, dict)]
+        return frozenset(name for entry in listed if (name := word(entry.get("id"), MOST_MODEL)))
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         fault = fault_of(error, _DOING, connection, lagging=False)
     except MalformedAnswerError as error:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from nightmill.providers.cleaning import identifier, json_value, prose, storable, whole, word
 from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 
 TOKEN_KEY = "nightmill_token"
-MOST_TOKENS = 2**31 - 1  # what says more is no count
-_MESSAGE_CHARS = 500
+_LAST_YEAR = 2200  # a later time is a slip, and sums with it overflow
+_MOST_COUNTS = 20
+_KIND = re.compile(r"[a-z][a-z._]{0,40}")
 # The eight documented words; Azure capitalises them, some servers write American "canceled".
 _STATUSES = {
     "validating": BatchStatus.WAITING,
@@ -54,8 +56,8 @@ class MalformedAnswerError(ValueError):
 def json_object(body: bytes) -> dict[str, Any]:
     """The body as a JSON object, whatever its content type claims."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = json_value(body)
+    except ValueError:
         value = None
         why = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
     else:
@@ -65,44 +67,62 @@ def json_object(body: bytes) -> dict[str, Any]:
     return value
 
 
-def named_object(body: bytes, kind: str) -> dict[str, Any]:
-    """A JSON object that has an id and does not claim to be of another kind."""
+def file_id(body: bytes) -> str:
+    """The id of a file object. Raises MalformedAnswerError for what is none."""
     value = json_object(body)
-    if value.get("object") not in (None, kind) or not _text(value.get("id")):
-        raise MalformedAnswerError(f"no {kind} object")
-    return value
+    found = identifier(value.get("id"))
+    if not _is_a("file", value) or found is None:
+        raise MalformedAnswerError("no file object")
+    return found
 
 
 def batch_snapshot(raw: Mapping[str, Any]) -> BatchSnapshot:
-    """The batch object in our words. Raises MalformedAnswerError when it has no id or no status."""
-    provider_id, raw_status = _text(raw.get("id")), _text(raw.get("status"))
-    if raw.get("object") not in (None, "batch") or provider_id is None or raw_status is None:
+    """The batch object in our words. Raises MalformedAnswerError when it has no id, or neither a status nor a kind.
+
+    A status that is no word is one that nobody knows: what is paid for can still be asked for later.
+    """
+    provider_id, raw_status = identifier(raw.get("id")), word(raw.get("status"))
+    if raw_status is None and word(raw.get("object")) == "batch":
+        raw_status = "unreadable"
+    if not _is_a("batch", raw) or provider_id is None or raw_status is None:
         raise MalformedAnswerError("no batch object")
     counts = _counts(raw.get("request_counts"))
-    output_file_id = _text(raw.get("output_file_id"))
+    output_file_id = identifier(raw.get("output_file_id"))
     status = status_of(raw_status)
     if status is BatchStatus.FAILED and (output_file_id or (counts or {}).get("completed", 0) > 0):
         status = BatchStatus.ENDED  # it died half-way: something was executed and is paid for
-    metadata = raw.get("metadata")
     return BatchSnapshot(
         provider_id=provider_id,
         status=status,
         raw_status=raw_status,
-        input_file_id=_text(raw.get("input_file_id")) or "",
-        token=_text(metadata.get(TOKEN_KEY)) if isinstance(metadata, Mapping) else None,
+        input_file_id=identifier(raw.get("input_file_id")) or "",
+        token=token_of(raw),
         created_at=read_time(raw.get("created_at")),
         ended_at=_end_time(raw),
         output_file_id=output_file_id,
-        error_file_id=_text(raw.get("error_file_id")),
+        error_file_id=identifier(raw.get("error_file_id")),
         counts=counts,
         problems=tuple(_problems(raw.get("errors"))),
-        raw=dict(raw),
+        raw=storable(raw),
     )
+
+
+def token_of(raw: Mapping[str, Any]) -> str | None:
+    """Our intent token in the metadata of a batch object."""
+    metadata = raw.get("metadata")
+    carried = metadata.get(TOKEN_KEY) if isinstance(metadata, Mapping) else None
+    return identifier(carried) if isinstance(carried, str) else None
 
 
 def status_of(raw_status: str) -> BatchStatus:
     """Our word for a provider's status; UNKNOWN for one that is not documented."""
     return _STATUSES.get(raw_status.strip().casefold(), BatchStatus.UNKNOWN)
+
+
+def _is_a(kind: str, raw: Mapping[str, Any]) -> bool:
+    """Whether an object does not claim to be of another kind; what is no name of a kind claims nothing."""
+    claimed = raw.get("object")
+    return claimed == kind or not isinstance(claimed, str) or not _KIND.fullmatch(claimed)
 
 
 def _end_time(raw: Mapping[str, Any]) -> datetime | None:
@@ -113,16 +133,20 @@ def _end_time(raw: Mapping[str, Any]) -> datetime | None:
 def read_time(value: object) -> datetime | None:
     """Epoch seconds (int, float, digits), epoch milliseconds, or ISO 8601 with any number of decimals; UTC.
 
-    None for anything else. A time without an offset is taken as UTC.
+    None for anything else, and for a time before 1970 or after 2200. A time without an offset is taken as UTC.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        number = float(value)
+        moment = _epoch(float(value))
     except ValueError:
-        return _iso_time(str(value))
+        moment = _iso_time(str(value))
     except OverflowError:
         return None
+    return moment if moment is not None and 1970 <= moment.year <= _LAST_YEAR else None
+
+
+def _epoch(number: float) -> datetime | None:
     try:
         return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC)
     except (OverflowError, OSError, ValueError):
@@ -132,29 +156,24 @@ def read_time(value: object) -> datetime | None:
 def _iso_time(value: str) -> datetime | None:
     try:
         moment = datetime.fromisoformat(value.strip())
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
 
 
 def _counts(value: object) -> dict[str, int] | None:
     if not isinstance(value, Mapping):
         return None
-    known = {str(key): number for key, number in value.items() if isinstance(number, int)}
-    return known or None
+    known = {name: count for key, told in value.items() if (name := word(key)) and (count := whole(told)) is not None}
+    return dict(list(known.items())[:_MOST_COUNTS]) or None
 
 
 def _problems(errors: object) -> Iterable[FileProblem]:
     data = errors.get("data") if isinstance(errors, Mapping) else errors
     for entry in data if isinstance(data, list) else ():
         if isinstance(entry, Mapping):
-            line = entry.get("line")
             yield FileProblem(
-                code=_text(entry.get("code")) or "unknown",
-                message=str(entry.get("message") or "")[:_MESSAGE_CHARS],
-                line=line if isinstance(line, int) else None,
+                code=word(entry.get("code")) or "unknown",
+                message=prose(entry.get("message")) or "",
+                line=whole(entry.get("line")),
             )

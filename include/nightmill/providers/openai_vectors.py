@@ -6,7 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from nightmill.providers.openai_shapes import MOST_TOKENS, DocumentedLine
+from nightmill.providers.cleaning import MOST_MODEL, MOST_TOKENS, word
+from nightmill.providers.openai_shapes import DocumentedLine
 from nightmill.providers.port import Embedding, Usage
 
 
@@ -38,7 +39,8 @@ def documented_vector(line: bytes) -> Embedding | None:
     body = parsed.response.body
     if not body.data[0].embedding or not body.model or not 0 <= body.usage.prompt_tokens <= MOST_TOKENS:
         return None
-    return Embedding(parsed.custom_id, body.data[0].embedding, body.model, Usage(body.usage.prompt_tokens, 0))
+    usage = Usage(body.usage.prompt_tokens, 0)
+    return Embedding(parsed.custom_id, body.data[0].embedding, word(body.model, MOST_MODEL), usage)
 
 
 def vector_in(data: object) -> list[float | None] | None:

@@ -10,6 +10,7 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError
+from nightmill.providers.cleaning import identifier, word
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_client import open_async_client
 from nightmill.providers.openai_faults import fault_of, malformed
@@ -37,8 +38,9 @@ class OpenAIWatcher:
             fault: NightmillError
             try:
                 for entry in walk.take(await self._page(walk.after)):
-                    if entry["id"] in wanted and isinstance(entry.get("status"), str):
-                        seen[entry["id"]] = status_of(entry["status"])
+                    name, status = identifier(entry["id"]), word(entry.get("status"))
+                    if name in wanted and status:
+                        seen[name] = status_of(status)
                 continue
             except (openai.OpenAIError, httpx2.HTTPError) as error:
                 fault = fault_of(error, _DOING, self._connection, lagging=False)

@@ -38,7 +38,8 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class BatchSnapshot:
-    """A provider's batch as it answered just now."""
+    """A provider's batch as it answered just now. Strings are clean and short, counts can be added up; ids are as they
+    are kept (`cleaning.identifier`), and the adapter takes them so."""
 
     provider_id: str
     status: BatchStatus
@@ -51,7 +52,7 @@ class BatchSnapshot:
     error_file_id: str | None
     counts: Mapping[str, int] | None  # the provider's request counts; progress only, never proof
     problems: Sequence[FileProblem]
-    raw: Mapping[str, Any]
+    raw: Mapping[str, Any]  # what it said, as far as jsonb can hold it
 
     @property
     def results_pending(self) -> bool:
@@ -156,8 +157,8 @@ class Limits:
 
 
 class BatchProvider(Protocol):
-    """The synchronous side, used by tasks. Every method raises ProviderUnavailable (try later) or ProviderRefused
-    (somebody must act); `submit` also raises SubmitUnknown."""
+    """The synchronous side, used by tasks. Every method raises ProviderUnavailable (try later), ProviderRefused or
+    AnswerTooLarge (somebody must act); `submit` also raises SubmitUnknown."""
 
     limits: Limits
 

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
+
+from nightmill.providers.cleaning import json_value
 
 BOM = b"\xef\xbb\xbf"
 _STEP = 1 << 16
@@ -30,8 +31,8 @@ def ends_complete(path: Path) -> bool:
     if not tail.strip():
         return True
     try:
-        json.loads(tail.removeprefix(BOM))
-    except (ValueError, RecursionError):
+        json_value(tail)
+    except ValueError:
         return False
     return True
 
@@ -40,13 +41,13 @@ def last_line(path: Path) -> bytes:
     """What follows the last newline; empty when the file ends in one."""
     with path.open("rb") as source:
         position = source.seek(0, 2)
-        tail = b""
+        tail: list[bytes] = []  # from the end; joined once, however long it is
         while position > 0:
             step = min(_STEP, position)
             position = source.seek(position - step)
             block = source.read(step)
             cut = block.rfind(b"\n")
+            tail.append(block[cut + 1 :])
             if cut >= 0:
-                return block[cut + 1 :] + tail
-            tail = block + tail
-        return tail
+                break
+    return b"".join(reversed(tail))

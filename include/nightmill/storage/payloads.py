@@ -28,6 +28,7 @@ from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
+MOST_SEGMENT_BYTES = 1 << 30  # of one that holds a single large item; no Postgres text is longer
 _LEVEL = 1  # of zstd: level 3 takes half as long again for files that are a tenth smaller
 
 
@@ -64,13 +65,20 @@ class PayloadStore:
             with file.open("rb") as raw, target.open("wb") as packed:
                 zstandard.ZstdCompressor(level=_LEVEL).copy_stream(raw, packed)
 
-    def fetch_file(self, path: str, to: Path) -> bool:
-        """Bring back what `keep_file` stored, streamed; False where it is gone. Raises Transient likewise."""
+    def fetch_file(self, path: str, to: Path, most_bytes: int) -> bool:
+        """Bring back what `keep_file` stored, streamed; False where it is gone. Raises Transient likewise, Terminal
+        where it unpacks to more than was ever kept."""
         source = self._root / path
         with _reaching_the_store("read"):
             try:
                 with source.open("rb") as packed, to.open("wb") as raw:
-                    zstandard.ZstdDecompressor().copy_stream(packed, raw)
+                    for piece in zstandard.ZstdDecompressor().read_to_iter(packed):
+                        raw.write(piece)
+                        if raw.tell() > most_bytes:
+                            raise Terminal(
+                                f"The object {path} unpacks to more than {most_bytes:,} bytes.",
+                                "Restore it from a backup, or delete it: its items are then asked again without it.",
+                            )
             except FileNotFoundError:
                 return False
         return True
@@ -212,7 +220,8 @@ def _unpacked(store: PayloadStore, object_path: str, of_object: bytes | None, of
     """The uncompressed bytes of a segment, verified by the one checksum that there is."""
     packed = store.read(object_path)
     with suppress(zstandard.ZstdError):  # checked by its lines, a damaged object may not even unpack
-        if of_object is None or hashlib.sha256(packed).digest() == of_object:
+        likely = 0 <= zstandard.frame_content_size(packed) <= MOST_SEGMENT_BYTES
+        if likely and (of_object is None or hashlib.sha256(packed).digest() == of_object):
             raw = zstandard.decompress(packed)
             if of_lines is None or hashlib.sha256(raw).digest() == of_lines:
                 return raw

@@ -93,6 +93,11 @@ class _Accounts:
         self._connections = connections
         self.models = cache(self._ask)
 
+    def is_open(self, conn_id: str) -> bool:
+        """Whether its documents travel unencrypted to another machine."""
+        account = self._connections.provider(conn_id, PATIENCE_S)
+        return account.base_url.startswith("http:") and not account.is_loopback
+
     def _ask(self, adapter: str, conn_id: str) -> frozenset[str] | NightmillError:
         try:
             return list_models(adapter, self._connections.provider(conn_id, PATIENCE_S))
@@ -115,7 +120,8 @@ def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
             f"{provider.conn_id} accepts the key, but lists no model {wanted}.",
             "Correct provider.model in job.yaml, or give the account access to it.",
         )
-    return f"{provider.conn_id} accepts the key and has {provider.model}"
+    told = f"{provider.conn_id} accepts the key and has {provider.model}"
+    return told + (", over unencrypted http (allow_http)" if accounts.is_open(provider.conn_id) else "")
 
 
 def _view(ledger: Connection, definition: JobDefinition) -> str | Doubt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.errors import AnswerTooLarge, Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.failures import Seen, classify
 from nightmill.domain.progress import requests_done
 from nightmill.domain.states import ProviderBatchState
@@ -48,15 +48,20 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
     except SubmitUnknown as fault:
         context.send_nothing = True
         context.leave_alone(fault.retry_after_s)
-        context.note(f"{name}: the create call ended without an answer, looking for it at the provider next time")
+        context.note(
+            f"{name}: the create call ended without an answer, looking for it at the provider next time: {fault.cause}"
+        )
         context.look_again_in(context.live.provider.poll_interval_s)
     except ProviderUnavailable as fault:
         context.conn.rollback()
         context.send_nothing = True
         context.leave_alone(fault.retry_after_s)
         _refuse_overdue(context, one)
-        context.note(f"{name}: provider not reachable ({type(fault).__name__})")
+        context.note(f"{name}: provider not reachable ({type(fault).__name__}): {fault.cause}")
         context.look_again_in(context.live.provider.poll_interval_s)
+    except AnswerTooLarge as fault:
+        context.conn.rollback()
+        raise Blocked(fault.cause, fault.remedy) from fault
     except ProviderRefused as fault:
         context.conn.rollback()
         raise Blocked(f"The provider refuses {name}: {fault.cause}", fault.remedy) from fault

@@ -38,7 +38,8 @@ def all_failed_alike(context: ShardContext, one: ProviderBatch, files: Sequence[
         if failure.kind is not FailureClass.INPUT:
             return None
         codes.add(failure.code)
-        messages.add(failure.message)
+        if len(messages) < 2:
+            messages.add(failure.message)
         lines += 1
         if len(codes) > 1:
             return None

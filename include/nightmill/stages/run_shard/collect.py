@@ -8,7 +8,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable, StaleWriter, Unstorable
+from nightmill.domain.errors import (
+    AnswerTooLarge,
+    Blocked,
+    ProviderRefused,
+    ProviderUnavailable,
+    StaleWriter,
+    Unstorable,
+)
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard.alike import all_failed_alike
@@ -176,5 +183,5 @@ def drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
     assert one.input_file_id is not None
     try:
         context.provider.delete_file(one.input_file_id)
-    except (ProviderRefused, ProviderUnavailable):
+    except (ProviderRefused, ProviderUnavailable, AnswerTooLarge):
         context.note("its input file could not be deleted")

@@ -31,6 +31,7 @@ SHARED_CODES = {
 }
 MOST_IN_A_ROW = 16  # refused files of a shard without one that was taken: the halves of halves of halves, all bad
 MOST_OF_A_SHARD = 100
+MOST_NAMED = 8  # codes in one message
 
 
 def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[FileProblem]) -> ProviderBatch:
@@ -77,7 +78,9 @@ def _all_alike(lines: Mapping[int, Failure]) -> bool:
 
 
 def _words(codes: Iterable[str]) -> str:
-    return "; ".join(sorted(codes)) or "no reason given"
+    told = sorted(codes)
+    rest = f"; and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    return "; ".join(told[:MOST_NAMED]) + rest or "no reason given"
 
 
 def _cut_out(context: ShardContext, one: ProviderBatch, lines: Mapping[int, Failure]) -> ProviderBatch:

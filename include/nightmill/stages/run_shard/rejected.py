@@ -64,8 +64,10 @@ class RejectedAnswers:
     def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
         path = self._context.directory / f"{batch.token}-rejected.jsonl"
         evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, "output")
-        if not path.exists() and not self._context.env.payloads.fetch_file(evidence, path):
-            return
+        if not path.exists():
+            most = self._context.env.account(self._context.pinned).answers.max_result_bytes
+            if not self._context.env.payloads.fetch_file(evidence, path, most):
+                return
         for ordinal, offset, length in places(path, batch.token):
             if ordinal in ordinals:
                 self._lines.setdefault(ordinal, (path, offset, length))  # the first of repeated lines counts

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from copy import copy
+from itertools import islice
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
+from nightmill.domain.errors import AnswerTooLarge
 from nightmill.domain.failures import CONFLICTING_LINES, NEVER_EXECUTED, Failure, classify_line_error
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.domain.repair import is_truncation, output_reserve
@@ -28,6 +30,7 @@ from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
 from nightmill.validators.checker import Checker
 
+SPARE_LINES = 100_000  # beyond ten for each request: what a file may hold, and what memory is for
 _Told = Answer | Embedding | LineError
 
 
@@ -152,7 +155,15 @@ class ResultReader:
 
     def _in_item_order(self, path: Path) -> Iterator[bytes]:
         """Raw lines sorted by item; lines without a readable id come last."""
-        found = sorted(places(path, self._batch.token))
+        most = SPARE_LINES + 10 * self._batch.requests
+        found = sorted(islice(places(path, self._batch.token), most + 1))
+        if len(found) > most:
+            raise AnswerTooLarge(
+                f"A result file of provider batch {self._batch.provider_batch_id} ({self._batch.provider_id}) has more "
+                f"than {most:,} lines for {self._batch.requests:,} requests.",
+                "It is kept as evidence. Ask the provider what it is; clear this task to fetch it again, or cancel "
+                "this batch.",
+            )
         self.lines += len(found)
         if not found:
             return
