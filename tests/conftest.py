@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.figures import NOTED
@@ -15,10 +16,32 @@ from nightmill.local.postgres import Server, start_server
 from nightmill.storage.migrate import init_db
 
 MakeDatabase = Callable[..., str]
+TESTS = Path(__file__).parent
+STACK = ("end_to_end", "local")  # one Airflow at a time
+FIRST = ("end_to_end", "local", "crash", "faults", "chaos")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs minutes; not part of `make test`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What runs in one process where tests run in several (`-n 2 --dist loadgroup`): a file, whose fixtures are shared,
+    and everything that starts the local stack. Long groups are handed out first."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        item.add_marker(pytest.mark.xdist_group(folder if folder in STACK else str(item.path)))
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in FIRST)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    NOTED.extend(node.workeroutput.get("noted", ()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["noted"] = NOTED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
