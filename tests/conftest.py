@@ -18,20 +18,29 @@ from nightmill.storage.migrate import init_db
 MakeDatabase = Callable[..., str]
 TESTS = Path(__file__).parent
 STACK = ("end_to_end", "local")  # one Airflow at a time
-FIRST = ("end_to_end", "local", "crash", "faults", "chaos")
+LONG = ("end_to_end", "local", "crash", "faults", "chaos")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs minutes; not part of `make test`")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What runs in one process where tests run in several (`-n 2 --dist loadgroup`): a file, whose fixtures are shared,
-    and everything that starts the local stack. Long groups are handed out first."""
-    for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
-        item.add_marker(pytest.mark.xdist_group(folder if folder in STACK else str(item.path)))
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in FIRST)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, so that no process waits for another one's last file."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in LONG)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one file share its fixtures, and those that start the local stack share one: they run in one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "stack" if any(f"/{folder}/" in file for folder in STACK) else file
+
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(optionalhook=True)
