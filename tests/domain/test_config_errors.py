@@ -230,6 +230,9 @@ def test_no_value_is_repeated_because_people_paste_secrets() -> None:
     [
         ("prompt.md", "{{ body }}", "{{ bdy }}", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'", "prompt.md:5: bdy: no column of source.columns; did you mean 'body'?"]),
         ("prompt.md", "{{ body }}", "<!-- usr -->\n{{ body }}", ["prompt.md:5: <!-- usr --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "  <!-- user -->", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "{# the document #}<!-- user -->", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "<!-- user -->{# the document #}", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
         ("prompt.md", "{{ body }}", "no variable", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'"]),
         ("job.yaml", "source: body}", "source: boddy}", ["job.yaml:15: validation.citations.0.source: 'boddy' is no column of source.columns and not in prompt.md; did you mean 'body'?"]),
     ],
