@@ -77,7 +77,7 @@ class JobDefinition:
         """The view's typed columns."""
         schema = json_schema(self.output)
         with contained("output.py", "Output", TYPES):
-            return typed_columns(schema)
+            return typed_columns(schema, marked=True)
 
     @property
     def payload_columns(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import orjson
 from pydantic import (
@@ -22,6 +23,7 @@ from pydantic_core import PydanticKnownError
 
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
+from nightmill.domain.nearest import hint
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
@@ -167,7 +169,12 @@ class Provider(Config):
     @property
     def output_reserve_tokens(self) -> int:
         """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
-        return next((int(self.parameters[name]) for name in RESERVES if isinstance(self.parameters.get(name), int)), 0)
+        return int(self.parameters[self.reserve_parameter]) if self.reserve_parameter else 0
+
+    @property
+    def reserve_parameter(self) -> str | None:
+        """The request parameter that limits an answer's tokens."""
+        return next((name for name in RESERVES if isinstance(self.parameters.get(name), int)), None)
 
 
 class Shards(Config):
@@ -205,6 +212,22 @@ class Validation(Config):
 
     citations: tuple[CitationRule, ...] = Field(default=(), description="Quotations that must stand in the source.")
     embedding: EmbeddingRule | None = Field(default=None, description="Embedding jobs only: what each vector must be.")
+    time_zone: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The zone of times that an answer gives without one, by its IANA name (UTC, Europe/Berlin). null = "
+        "such times are not accepted.",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _a_zone_is_known(cls, value: str | None) -> str | None:
+        try:
+            if value is not None:
+                ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"is no time zone of the IANA list{hint(value or '', available_timezones())}") from None
+        return value
 
 
 class Retry(Config):
