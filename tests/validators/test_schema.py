@@ -196,8 +196,8 @@ def test_an_escape_in_a_value_or_a_key_of_its_own_is_no_duplicate():
     [
         (CANARY, "expected value at line 1 column 1"),
         (f'{{"title": "{CANARY}",\n "total": 1,}}', "trailing comma at line 2 column 13"),
-        (f'{{"{CANARY}": "", "total"', "EOF while parsing an object at line 1 column 28"),
-        (f'{{"title": "{CANARY}"}} {CANARY}', "trailing characters at line 1 column 28"),
+        (f'{{"{CANARY}": "", "total"', "EOF while parsing an object at line 1 column 27"),
+        (f'{{"title": "{CANARY}"}} {CANARY}', "trailing characters at line 1 column 26"),
     ],
 )
 def test_text_that_is_no_json_is_told_where_and_which_keys_are_expected(text, where):

@@ -28,7 +28,10 @@ from nightmill.domain.yaml_mistakes import doubled_keys, first_of, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
 OPTIONAL_FILES = ("checks.yaml",)
-CITATION_CHECK = 2  # raised when the check refuses what it accepted before: stored answers are then checked again
+# Raised when a check refuses what it accepted before: stored answers are then checked again.
+CITATION_CHECK = 2
+TIME_CHECK = 1
+_TIMES = (b'"format":"date', b'"format":"time"', b'"format":"duration"')
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ class JobDefinition:
         rules = self.job.validation.model_dump(mode="json", exclude_none=True)  # no rule is no change
         if self.job.validation.citations:
             rules["citation_check"] = CITATION_CHECK
+        if any(form in _canonical(json_schema(self.output)) for form in _TIMES):
+            rules["time_check"] = TIME_CHECK
         return short_hash(self.files["output.py"] + _canonical(rules))
 
     @cached_property
