@@ -22,6 +22,7 @@ from nightmill.domain.job_code import contained
 from nightmill.domain.job_text import plain, unreadable
 from nightmill.domain.keys import ContractVersions, short_hash
 from nightmill.domain.output_module import TYPES, json_schema, load_output
+from nightmill.domain.parameters import doubtful_parameters
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
 from nightmill.domain.yaml_mistakes import doubled_keys, first_of, read_yaml
@@ -151,7 +152,8 @@ class JobDefinition:
         """What is probably wrong, and only the source query could tell. Empty for a folder with mistakes."""
         if self.mistakes():
             return []
-        return list(doubtful_names(self.job, self.prompt, self.files["job.yaml"]))
+        content = self.files["job.yaml"]
+        return [*doubtful_parameters(self.job.provider, content), *doubtful_names(self.job, self.prompt, content)]
 
     def _reads(self, part: str, found: list[Mistake]) -> bool:
         try:

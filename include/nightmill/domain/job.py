@@ -23,6 +23,7 @@ from pydantic_core import PydanticKnownError
 
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
+from nightmill.domain.forms import CONNECTION_ID, DURATION, EXPECTATION, IDENTIFIER
 from nightmill.domain.nearest import hint
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -32,9 +33,9 @@ MOST_EXPECTATIONS = 500
 DAYS = 36_500  # that anything is kept at most
 MOST = 10**15  # of any number: what is added to it still fits into 64 bits
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
-ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+ConnectionId = Annotated[str, StringConstraints(pattern=CONNECTION_ID)]
 Tag = Annotated[str, StringConstraints(max_length=100)]
 
 
@@ -136,7 +137,9 @@ class Provider(Config):
         "dimensions for an embedding job.",
     )
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
-    completion_window: str = Field(default="24h", description="How long the provider may take, in its own words.")
+    completion_window: Annotated[str, StringConstraints(pattern=DURATION)] = Field(
+        default="24h", description="How long the provider may take, as it writes it: a number with its unit."
+    )
     limits: ProviderLimits = ProviderLimits()
     poll_interval_s: float = Field(
         default=30, ge=1, le=DAY, description="How often waiting batches are looked at (seconds)."
@@ -367,7 +370,7 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    type: Annotated[str, StringConstraints(pattern=r"^Expect[A-Za-z]+$")] = Field(
+    type: Annotated[str, StringConstraints(pattern=EXPECTATION)] = Field(
         description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
     )
 

@@ -78,9 +78,13 @@ def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
         return
     from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 
-    problem = None
+    problem, fields = None, schedule.split()
     if not croniter.is_valid(schedule):
         problem = f"no cron expression{hint(schedule, _PRESETS)}"
+    elif not schedule.startswith("@") and len(fields) != 5:
+        problem = f"expected five fields, found {len(fields)}: a sixth one would be the seconds at which it runs"
+    elif any(field.upper().startswith("R") for field in fields):
+        problem = "R stands for a moment at random, another one at each look"
     else:
         try:
             croniter(schedule).get_next()
