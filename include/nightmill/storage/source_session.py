@@ -8,7 +8,8 @@ its own (dblink): only the rights of the login can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,12 @@ from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError, Transient
+from nightmill.domain.nearest import listed
 from nightmill.storage import exact_values
 from nightmill.storage.connection_parameters import parameters
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
-_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres -c bytea_output=hex"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +59,27 @@ def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
     return conn
 
 
-def columns_of(conn: psycopg.Connection[Any], query: composed.SQL, values: Mapping[str, Any] | None) -> frozenset[str]:
+def columns_of(
+    conn: psycopg.Connection[Any], query: composed.SQL, values: Mapping[str, Any] | None
+) -> Sequence[psycopg.Column]:
     """The columns of a query, which is declared as a cursor and not run. Fails for all that is not one SELECT: the
     server takes one statement, and DECLARE takes nothing else."""
     with conn.cursor("probe") as probe:
         probe.execute(query, values)
-        return frozenset(column.name for column in probe.description or ())
+        return tuple(probe.description or ())
+
+
+def refuse_doubled_columns(asked: Asked, columns: Sequence[psycopg.Column], used: Iterable[str]) -> None:
+    """Raise SourceError where a column that is used has the name of another one: nobody could tell which is meant."""
+    counts = Counter(column.name for column in columns)
+    doubled = sorted(name for name in set(used) if counts[name] > 1)
+    if doubled:
+        raise asked.fault(
+            f"The source query returns {counts[doubled[0]]} columns that are called {doubled[0]!r}"
+            f"{f' (and more than one {listed(map(repr, doubled[1:]))})' if doubled[1:] else ''}.",
+            f"Name the one that is meant in {asked.key}, and leave out or rename the other: "
+            f"<table>.{doubled[0]} as {doubled[0]}.",
+        )
 
 
 @contextmanager
