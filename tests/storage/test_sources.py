@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,6 +246,51 @@ def test_only_the_rows_within_the_limit_are_looked_at_for_doubled_ids(dsn: str) 
 def test_a_query_that_runs_too_long_is_ended(dsn: str) -> None:
     said = fault(dsn, source("select *, pg_sleep(30)::text from documents", statement_timeout_s=1))
     assert "longer than 1 s" in said
+
+
+def limited(dsn: str, setting: str) -> str:
+    """The address with a setting that its database makes for every session."""
+    with psycopg.connect(dsn) as conn:
+        conn.execute(f"alter database {conn.info.dbname} set {setting}")
+    return dsn
+
+
+def slowly(dsn: str, at_each: Callable[[], object]) -> int:
+    """Read a source, and do something else in between."""
+    many = "select d.* from documents d, generate_series(1, 100)"
+    with SourceSnapshot(dsn, source(many), ("body",)) as snapshot:
+        rows = snapshot.rows({}, None)
+        next(rows)
+        at_each()
+        return 1 + sum(1 for _ in rows)
+
+
+def test_a_server_that_ends_idle_transactions_does_not_end_the_reading(dsn: str) -> None:
+    patient = limited(dsn, "idle_in_transaction_session_timeout = '100ms'")
+    assert slowly(patient, lambda: time.sleep(0.5)) == 500
+
+
+@pytest.mark.parametrize("setting", ["idle_in_transaction_session_timeout", "transaction_timeout"])
+def test_a_timeout_of_the_server_is_named_and_not_taken_for_bad_data(dsn: str, setting: str) -> None:
+    with pytest.raises(SourceError) as caught:
+        slowly(f"{dsn}?options=-c%20{setting}%3D100ms", lambda: time.sleep(0.5))
+    assert f"The server of 'src' ended the session of the source query by its {setting}." in str(caught.value)
+    assert f"set {setting} = 0" in caught.value.remedy
+
+
+def test_a_query_that_somebody_cancels_is_a_fault_that_passes_and_said_to_be(dsn: str) -> None:
+    stop = "select pg_cancel_backend(pid) from pg_stat_activity where application_name like '%freeze'"
+
+    def cancel() -> None:
+        with psycopg.connect(dsn, autocommit=True) as other:
+            while other.execute(f"{stop} and query like 'FETCH%' and state = 'active'").rowcount < 1:
+                time.sleep(0.02)
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(Transient, match="Somebody cancelled the source query at the server of 'src'"):
+        read(dsn, source("select *, pg_sleep(3)::text from documents"))
+    thread.join()
 
 
 def test_a_source_that_is_not_there_is_a_fault_that_passes(dsn: str, postgres_server: Server) -> None:
