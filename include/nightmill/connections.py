@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from ipaddress import ip_address
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from psycopg.pq import Conninfo
@@ -20,7 +20,7 @@ from psycopg.pq import Conninfo
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
 from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
-from nightmill.storage import deployments
+from nightmill.storage import aws_file_system, deployments
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import PayloadStore
 
@@ -105,13 +105,12 @@ class AirflowConnection:
         return ConfigError(f"{key} in the extra of connection {self.conn_id!r} {why}.", remedy)
 
     def file_system_options(self) -> dict[str, Any]:
-        """For fsspec's S3: login and password are the key pair; extra has endpoint_url and region_name."""
-        options: dict[str, Any] = {"key": self.login, "secret": self.password}
-        if self.extra.get("endpoint_url"):
-            options["endpoint_url"] = self.extra["endpoint_url"]
-        if self.extra.get("region_name"):
-            options["client_kwargs"] = {"region_name": self.extra["region_name"]}
-        return options
+        """For fsspec's S3, as Airflow's amazon provider reads a connection of type aws."""
+        return aws_file_system.options_of(self.conn_id, self.login, self.password, self.extra)
+
+    def key_pair(self) -> dict[str, Any]:
+        """For another of fsspec's file systems; nothing where the connection has no login."""
+        return {name: value for name, value in (("key", self.login), ("secret", self.password)) if value}
 
 
 Lookup = Callable[[str], AirflowConnection]
@@ -143,11 +142,12 @@ def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environmen
 
 def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
     """NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder below NIGHTMILL_HOME),
-    NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
+    NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes. They are asked for at the first use."""
     conn_id, root = variables.get(OBJECT_STORE_CONN_ID), payload_root(variables)
-    options = lookup(conn_id).file_system_options() if conn_id else None
+    connection = lookup(conn_id) if conn_id else AirflowConnection("")
+    of_aws = conn_id and root.partition(":")[0] in aws_file_system.SCHEMES
     try:
-        return PayloadStore(root, options)
+        return PayloadStore(root, connection.file_system_options if of_aws else connection.key_pair())
     except (ValueError, ImportError) as fault:
         raise ConfigError(
             f"{OBJECT_STORE} names a kind of store that cannot be used here ({type(fault).__name__}): "

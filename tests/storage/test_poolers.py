@@ -1,5 +1,5 @@
-"""Ways to a Postgres server that are not a host and a port: a pooler that takes no startup options, a Unix socket, an IPv6
-address. A proxy before a real server plays them."""
+"""Ways to a Postgres server that are not a host and a port: a pooler that takes no startup options, a Unix socket, an
+IPv6 address. A proxy before a real server plays them."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_source_behind_a_pooler_is_read_with_its_settings(ledger: Ledger, pool
 
 
 def test_what_no_settings_can_be_made_of_is_said_as_the_pooler_says_it(ledger: Ledger, pooler: int) -> None:
-    with pytest.raises(Transient, match="cannot be reached: .*(unsupported startup parameter|command-line options)"):
+    with pytest.raises(Transient, match=r"cannot be reached: .*(unsupported startup parameter|command-line options)"):
         ledgers.connect(address(ledger.writer_dsn, "127.0.0.1", pooler, options="-B 500"))
 
 
@@ -151,9 +151,9 @@ def test_options_are_read_as_the_server_reads_them(options: str, read: object) -
 
 def test_unix_sockets_and_ipv6_addresses_are_connected_to(ledger: Ledger, tmp_path: Path) -> None:
     target = urlsplit(ledger.writer_dsn).port or 0
-    with proxy(target, at=str(tmp_path / ".s.PGSQL.5432")):
-        with ledgers.connect(address(ledger.writer_dsn, str(tmp_path), 5432)) as conn:
-            assert conn.info.host == str(tmp_path)
-            assert conn.execute("select 1").fetchone() == (1,)
+    by_socket = address(ledger.writer_dsn, str(tmp_path), 5432)
+    with proxy(target, at=str(tmp_path / ".s.PGSQL.5432")), ledgers.connect(by_socket) as conn:
+        assert conn.info.host == str(tmp_path)
+        assert conn.execute("select 1").fetchone() == (1,)
     with proxy(target, at=("::1", 0)) as port, ledgers.connect(address(ledger.writer_dsn, "::1", port)) as conn:
         assert conn.info.hostaddr == "::1"

@@ -59,8 +59,8 @@ def unreachable(which: str, conn_id: str, fault: psycopg.OperationalError) -> Tr
     remedy = f"Check the connection {conn_id} (host, port, login) and that the server runs."
     if "certificate" in said:
         remedy = (
-            f"Put the certificate of the authority that signed the server's into sslrootcert in the extra of {conn_id}, "
-            "or correct the host's name: verify-full wants the one in the certificate."
+            f"Let sslrootcert in the extra of connection {conn_id} name the certificate of the authority that signed "
+            "the server's, or correct the host: verify-full wants the name in the certificate."
         )
     return Transient(f"{which} cannot be reached: {said.splitlines()[0]}", remedy)
 
