@@ -32,6 +32,7 @@ NO_TLS = {80877103, 80877104}
 @contextmanager
 def proxy(target: int, *, at: str | tuple[str, int] = ("127.0.0.1", 0), refuses: str | None = None) -> Iterator[int]:
     """Stands before the server at a port; with `refuses`, it takes no startup options. Yields its own port."""
+    opened: list[socket.socket] = []
     family = socket.AF_UNIX if isinstance(at, str) else socket.AF_INET6 if ":" in at[0] else socket.AF_INET
 
     def pump(one: socket.socket, other: socket.socket) -> None:
@@ -52,9 +53,10 @@ def proxy(target: int, *, at: str | tuple[str, int] = ("127.0.0.1", 0), refuses:
         if refuses and b"options\0" in words:
             said = b"SFATAL\0C08P01\0M" + refuses.encode() + b"\0\0"
             client.sendall(b"E" + struct.pack("!i", len(said) + 4) + said)
-            client.close()
+            client.shutdown(socket.SHUT_RDWR)
             return
         server = socket.create_connection(("127.0.0.1", target))
+        opened.append(server)
         server.sendall(struct.pack("!ii", size, code) + words)
         for ends in ((client, server), (server, client)):
             threading.Thread(target=pump, args=ends, daemon=True).start()
@@ -65,6 +67,7 @@ def proxy(target: int, *, at: str | tuple[str, int] = ("127.0.0.1", 0), refuses:
                 client, _ = listening.accept()
             except OSError:
                 return
+            opened.append(client)
             threading.Thread(target=serve, args=(client,), daemon=True).start()
 
     with socket.socket(family) as listening:
@@ -73,6 +76,8 @@ def proxy(target: int, *, at: str | tuple[str, int] = ("127.0.0.1", 0), refuses:
         threading.Thread(target=accept, daemon=True).start()
         yield 0 if isinstance(at, str) else listening.getsockname()[1]
         listening.shutdown(socket.SHUT_RDWR)
+        for one in opened:
+            one.close()
 
 
 def address(dsn: str, host: str, port: int, **extra: str) -> str:

@@ -32,7 +32,7 @@ SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
 MOST_SEGMENT_BYTES = 1 << 30  # of one that holds a single large item; no Postgres text is longer
 _WITHOUT_FOLDERS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az", "oci", "oss"})
 _RIGHTS = (
-    "Give the login of the store's connection the right to read, write, list and delete below NIGHTMILL_OBJECT_STORE; in "
+    "Let the login of the store's connection read, write, list and delete below NIGHTMILL_OBJECT_STORE; in "
     "S3: s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on <prefix>/*, s3:ListBucket on the "
     "bucket."
 )
@@ -62,7 +62,8 @@ class PayloadStore:
     @cached_property
     def _root(self) -> UPath:
         options = self._options() if callable(self._options) else self._options
-        return UPath(self._bare, **options)
+        root: UPath = UPath(self._bare, **options)
+        return root
 
     def _target(self, path: str) -> UPath:
         """Where to write an object. A bucket has no folders, and whoever may not create buckets may not ask either."""
