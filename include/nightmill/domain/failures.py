@@ -204,7 +204,7 @@ RULES = (
         FailureClass.OUTPUT,
         lambda seen: seen.finish_reason == "length",
         "truncated",
-        "the answer ended at the token limit; raise max_completion_tokens",
+        "the answer ended at the token limit",
     ),
     Rule(
         "a message without text",

@@ -28,12 +28,23 @@ class BatchStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Routes:
+    """Paths of a Batch API that a server does not have, and such as it has but does not list; each with the HTTP status
+    of its answer."""
+
+    missing: Mapping[str, int]
+    unlisted: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One complaint of the provider's validation about an input file. `line` counts from 1; None = whole file."""
+    """One complaint of the provider's validation about an input file. `line` counts from 1; None = whole file.
+    `param` is what it speaks of, such as `completion_window`; empty where it does not say."""
 
     code: str
     message: str
     line: int | None
+    param: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,11 @@ _ESCAPE = re.compile(
 )
 
 
-class DuplicateKeyError(ValueError):
+# The start of a text behind { or , that has a backslash. It can be a value in a list: then the parser looks in vain.
+_ESCAPED_KEY = re.compile(r'[{,]\s*"[^"\\]*\\')
+
+
+class _DoubledKeyError(ValueError):
     """An object says the same key twice: which value counts is anybody's guess."""
 
 
@@ -47,15 +51,20 @@ def mend(body: str) -> str:
     return body if mended == body else mended
 
 
-def has_duplicate_keys(body: str) -> bool:
-    """True when some object says a key twice. Text that is not JSON has none: the parser will say so."""
+def has_escaped_key(body: str) -> bool:
+    """Whether some key may be written with an escape, so that its text does not show what it is."""
+    return _ESCAPED_KEY.search(body) is not None
+
+
+def doubled_key(body: str) -> str | None:
+    """The first key that some object says twice. Text that is not JSON has none: the parser will say so."""
     try:
         json.loads(body, object_pairs_hook=_object)
-    except DuplicateKeyError:
-        return True
+    except _DoubledKeyError as fault:
+        return str(fault.args[0])
     except (ValueError, RecursionError):
-        return False
-    return False
+        return None
+    return None
 
 
 def _inner_text(body: str) -> str | None:
@@ -70,5 +79,6 @@ def _inner_text(body: str) -> str | None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise DuplicateKeyError
+        seen: set[str] = set()
+        raise _DoubledKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return value

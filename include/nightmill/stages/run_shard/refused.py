@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import QUEUE_FULL_CODES, Failure, FailureClass, classify_line_error
 from nightmill.domain.states import ProviderBatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import START_ANEW, counted
 from nightmill.providers.port import FileProblem
 from nightmill.stages.run_shard.alike import FEWEST
 from nightmill.stages.run_shard.context import ShardContext
@@ -29,6 +29,7 @@ SHARED_CODES = {
     "invalid_endpoint",
     "empty_file",
 }
+_PARAMETERS = frozenset({"completion_window", "endpoint", "metadata", "model"})  # of the batch itself
 MOST_IN_A_ROW = 16  # refused files of a shard without one that was taken: the halves of halves of halves, all bad
 MOST_OF_A_SHARD = 100
 MOST_NAMED = 8  # codes in one message
@@ -47,12 +48,12 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     lines = {line: failure for line, failure in failures if line is not None and 0 < line <= one.requests}
     out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in failures)
     if codes & SHARED_CODES or out_of_credit or _all_alike(lines):
-        what = _words(codes)
+        what = _words(map(_in_words, problems))
         abandon(context, one, f"refused by the provider's validation: {what}")
         raise Blocked(
             f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
-            "Correct provider.model, provider.parameters or the account's limits, then clear this task. A changed "
-            "job.yaml takes effect in a new run.",
+            "Correct provider.model, provider.parameters or provider.completion_window in job.yaml, then "
+            f"{START_ANEW} Where the account's limits or rights are the reason, correct them and clear this task.",
         )
     if one.requests == 1 and not lines:
         lines = {1: failures[0][1] if failures else _UNEXPLAINED}
@@ -77,8 +78,17 @@ def _all_alike(lines: Mapping[int, Failure]) -> bool:
     return len(lines) >= FEWEST and first_ones and len({failure.code for failure in lines.values()}) == 1
 
 
-def _words(codes: Iterable[str]) -> str:
-    told = sorted(codes)
+def _in_words(problem: FileProblem) -> str:
+    """The code, and of a complaint about the batch itself its parameter and what is wrong with it. What is said of a
+    line can quote a document."""
+    if problem.line is not None or not problem.param:
+        return problem.code
+    said = f": {problem.message.rstrip('.')}" if problem.param in _PARAMETERS and problem.message else ""
+    return f"{problem.code}, {problem.param}{said}"
+
+
+def _words(words: Iterable[str]) -> str:
+    told = sorted(set(words))
     rest = f"; and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
     return "; ".join(told[:MOST_NAMED]) + rest or "no reason given"
 
