@@ -176,4 +176,5 @@ def _problems(errors: object) -> Iterable[FileProblem]:
                 code=word(entry.get("code")) or "unknown",
                 message=prose(entry.get("message")) or "",
                 line=whole(entry.get("line")),
+                custom_id=identifier(entry.get("custom_id")),
             )
