@@ -583,18 +583,22 @@ CREATE TABLE nightmill.provider_batch (
     collected_at timestamp with time zone,
     evidence_deleted_at timestamp with time zone,
     refused text,
+    suspects jsonb,
     CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
     CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
     CONSTRAINT provider_batch_refused_ended CHECK (((refused IS NULL) OR (state = 'ABANDONED'::text))),
     CONSTRAINT provider_batch_refused_known CHECK ((refused = ANY (ARRAY['capacity'::text, 'named'::text, 'unnamed'::text]))),
-    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
+    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text]))),
+    CONSTRAINT provider_batch_suspects_named CHECK (((suspects IS NULL) OR (refused = 'named'::text)))
 );
 
 ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
 
-COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider''s validation refused the whole file: no room, bad lines by number, or no line named';
+COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider''s validation refused the whole file: no room, bad lines by number or id, or no line named';
+
+COMMENT ON COLUMN nightmill.provider_batch.suspects IS 'Groups of ordinals, each of which goes into a file of its own: what the named lines may be';
 
 CREATE VIEW nightmill.attempt_cost AS
  SELECT attempt.batch_id,
@@ -1393,6 +1397,8 @@ GRANT UPDATE(ended_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
 GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
 GRANT UPDATE(refused) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(suspects) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_console;
