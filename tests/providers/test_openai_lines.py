@@ -62,7 +62,8 @@ def test_content_in_parts_is_joined():
         ({"prompt_tokens": "5", "completion_tokens": 2.0, "prompt_tokens_details": None}, Usage(None, 2)),
         ({"input_tokens": 4, "output_tokens": 1}, Usage(4, 1)),
         ([], Usage(None, None)),
-        ({"prompt_tokens": -1, "completion_tokens": True}, Usage(None, None)),
+        ({"prompt_tokens": -1}, Usage(None, None, odd={"prompt_tokens": "-1"})),
+        ({"prompt_tokens": True, "completion_tokens": 2}, Usage(None, 2)),
     ],
 )
 def test_c44_usage_that_is_not_said_is_unknown_and_not_zero(usage, read):
@@ -150,7 +151,7 @@ NONE = Usage(None, None)
         ),
         (
             {"custom_id": "r", "response": {"status_code": 500, "body": "oops"}},
-            LineError("r", 500, "provider_unknown", "", NONE),
+            LineError("r", 500, "provider_unknown", "oops", NONE),
         ),
         ({"custom_id": "r"}, LineError("r", 0, "provider_unknown", "", NONE)),
     ],
