@@ -54,7 +54,7 @@ class RejectedAnswers:
         line = one_of(lines).line if lines else None
         if not isinstance(line, Answer) or not line.text:
             return None
-        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
+        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document, line.instead)
         return Rejected(line.text, verdict.message) if isinstance(verdict, Failure) else None
 
     def _read(self, path: Path, offset: int, length: int) -> list[Told]:
@@ -64,12 +64,13 @@ class RejectedAnswers:
         return [line for line in self._context.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
 
     def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
-        path = self._context.directory / f"{batch.token}-rejected.jsonl"
-        evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, "output")
-        if not path.exists():
-            most = self._context.env.account(self._context.pinned).answers.max_result_bytes
-            if not self._context.env.payloads.fetch_file(evidence, path, most):
-                return
-        for ordinal, offset, length in places(path, batch.token, self._context.provider):
-            if ordinal in ordinals:
-                self._lines.setdefault(ordinal, []).append((path, offset, length))
+        for kind in ("output", "error"):
+            path = self._context.directory / f"{batch.token}-rejected.{kind}"
+            evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, kind)
+            if not path.exists():
+                most = self._context.env.account(self._context.pinned).answers.max_result_bytes
+                if not self._context.env.payloads.fetch_file(evidence, path, most):
+                    continue
+            for ordinal, offset, length in places(path, batch.token, self._context.provider):
+                if ordinal in ordinals:
+                    self._lines.setdefault(ordinal, []).append((path, offset, length))

@@ -66,9 +66,9 @@ class ResultReader:
                     self._spoken_of.add(ordinal)
         return lines
 
-    def unspoken(self) -> bool:
-        """Whether there are items that no line of any look speaks of."""
-        return not self._known <= self._spoken_of
+    def unspoken(self) -> set[int]:
+        """Items that no line of any look speaks of."""
+        return set(self._known - self._spoken_of)
 
     def missing(self) -> list[int]:
         """Items that no line answered, once all files were read."""
