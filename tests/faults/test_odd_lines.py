@@ -97,8 +97,9 @@ def test_a_request_that_is_too_long_is_sent_once_in_whatever_shape_its_refusal_c
     assert len(refused) == len(set(refused)) > 0
     assert counts(pipeline, batch) == {"accepted": items - len(refused), "dead_lettered": len(refused)}
     assert executions(pipeline.simulator).total() == items - len(refused)
-    letters = pipeline.sql("select class, code, attempts, count(*)::int from nightmill.dead_letter group by 1, 2, 3")
-    assert letters == [("input", "context_length_exceeded", 1, len(refused))]
+    letters = pipeline.sql("select class, code, attempts from nightmill.dead_letter")
+    # A status in words, and nothing else, is all that one of the shapes says.
+    assert set(letters) == {("input", "context_length_exceeded", 1), ("input", "http_400", 1)}
     with pipeline.env.ledger() as conn:
         spent = usage.spent(conn, batch.batch_id)
     assert (spent.requests, spent.estimated) == (items, 0)

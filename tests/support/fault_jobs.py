@@ -51,9 +51,10 @@ def no_wrong_value(pipeline: Pipeline, batch: Batch) -> None:
     """Every accepted answer is what the model says of its own document. The model echoes, so what was repaired says
     something else by design: it is left out."""
     accepted = pipeline.sql(
-        "select result.source_id, result.answer ->> 'title' from nightmill.outcome join nightmill.result using (result_id)"
-        " where outcome.batch_id = %s and outcome.kind = 'accepted' and not exists (select from nightmill.attempt"
-        " where attempt.batch_id = outcome.batch_id and attempt.ordinal = outcome.ordinal and attempt.class = 'output')",
+        "select result.source_id, result.answer ->> 'title' from nightmill.outcome "
+        "join nightmill.result using (result_id) where outcome.batch_id = %s and outcome.kind = 'accepted' "
+        "and not exists (select from nightmill.attempt where attempt.batch_id = outcome.batch_id "
+        "and attempt.ordinal = outcome.ordinal and attempt.class = 'output')",
         batch.batch_id,
     )
     assert accepted

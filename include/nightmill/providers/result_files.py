@@ -39,8 +39,8 @@ def ends_complete(path: Path) -> bool:
 
 
 def holds_no_line(path: Path) -> bool:
-    """Whether what came in a result file's place cannot be one, although it is not empty: a text, or a single JSON value
-    that names no request, such as an error object."""
+    """Whether what came in a result file's place is none, although it is not empty: a text, or a single JSON value that
+    names no request, such as an error object."""
     if path.stat().st_size > MOST_OF_AN_ERROR:
         return False
     text = path.read_bytes().removeprefix(BOM).strip()
