@@ -43,7 +43,7 @@ def test_the_custom_id_in_a_message_is_believed_and_the_line_beside_it_is_not(
     complaint: tuple[FileProblem, Failure],
 ) -> None:
     named = named_by([complaint], file_of({10, 20, 30, 40}))
-    assert (dict(named.bad), named.suspects) == ({30: BAD}, ())
+    assert (dict(named.bad), list(named.suspects)) == ({30: BAD}, [])
 
 
 @pytest.mark.parametrize("message", ["nm-7-99 is bad", "xnm-7-30", "nm-7-30x", "nm-70-30", "30"])

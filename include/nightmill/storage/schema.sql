@@ -359,7 +359,7 @@ ALTER FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_
 
 CREATE FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) RETURNS numeric
     LANGUAGE sql IMMUTABLE
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     select case jsonb_typeof(usage #> path)
         when 'number' then (usage #>> path)::numeric
@@ -371,7 +371,7 @@ ALTER FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) OWNE
 
 CREATE FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) RETURNS record
     LANGUAGE sql IMMUTABLE
-    SET search_path TO 'pg_catalog'
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     with told as (
         select coalesce(nightmill.reported_number(usage, 'input_tokens'),
@@ -900,13 +900,13 @@ CREATE VIEW nightmill.provider_batch_usage AS
             COALESCE(told.completion_tokens, (attributed.completion_tokens)::numeric) AS completion_tokens) sums)
      CROSS JOIN LATERAL ( SELECT sums.prompt_tokens,
             sums.completion_tokens,
-            COALESCE(told.cached_tokens, LEAST((attributed.cached_tokens)::numeric, (sums.prompt_tokens - COALESCE(told.cache_write_tokens, (0)::numeric)))) AS cached_tokens,
-            COALESCE(told.reasoning_tokens, LEAST((attributed.reasoning_tokens)::numeric, sums.completion_tokens)) AS reasoning_tokens) most)
+            COALESCE(NULLIF(told.cached_tokens, (0)::numeric), LEAST((attributed.cached_tokens)::numeric, (sums.prompt_tokens - COALESCE(told.cache_write_tokens, (0)::numeric)))) AS cached_tokens,
+            COALESCE(NULLIF(told.reasoning_tokens, (0)::numeric), LEAST((attributed.reasoning_tokens)::numeric, sums.completion_tokens)) AS reasoning_tokens) most)
      CROSS JOIN LATERAL ( SELECT most.prompt_tokens,
             most.completion_tokens,
             most.cached_tokens,
             most.reasoning_tokens,
-            COALESCE(told.cache_write_tokens, LEAST((attributed.cache_write_tokens)::numeric, (most.prompt_tokens - most.cached_tokens))) AS cache_write_tokens) reported)
+            COALESCE(NULLIF(told.cache_write_tokens, (0)::numeric), LEAST((attributed.cache_write_tokens)::numeric, (most.prompt_tokens - most.cached_tokens))) AS cache_write_tokens) reported)
   WHERE (provider_batch.state = ANY (ARRAY['ENDED'::text, 'COLLECTED'::text]));
 
 ALTER VIEW nightmill.provider_batch_usage OWNER TO nightmill_owner;

@@ -45,7 +45,7 @@ comment on column nightmill.price.cache_write_per_million is 'Of tokens written 
 
 -- As before; a number that is stored as text because no counter can show it (negative, not finite, too long) is -1.
 create or replace function nightmill.reported_number(usage jsonb, variadic path text[]) returns numeric
-language sql immutable set search_path = pg_catalog as $$
+language sql immutable set search_path = pg_catalog, pg_temp as $$
     select case jsonb_typeof(usage #> path)
         when 'number' then (usage #>> path)::numeric
         when 'string' then case when usage #>> path ~ '^(-|nan|inf|[0-9]{19}|[0-9.]+e)' then -1 end
@@ -56,7 +56,7 @@ $$;
 -- counts of tokens. The rules of providers/openai_usage.py, for the sums of a whole batch.
 create function nightmill.reported_usage(usage jsonb, out prompt_tokens numeric, out cached_tokens numeric,
     out cache_write_tokens numeric, out completion_tokens numeric, out reasoning_tokens numeric, out is_odd boolean)
-language sql immutable set search_path = pg_catalog as $$
+language sql immutable set search_path = pg_catalog, pg_temp as $$
     with told as (
         select coalesce(nightmill.reported_number(usage, 'input_tokens'),
                 nightmill.reported_number(usage, 'prompt_tokens')) as prompt,
@@ -129,7 +129,8 @@ left join lateral (
 comment on view nightmill.attempt_cost is 'Attempts with the provider''s batch id and their cost in US dollars';
 
 -- attempts + unattributed = reported, for each count. A report of no tokens at all is one where no line has an answer,
--- and none where some do. A count that a report leaves out is the sum of the attempts, as far as the report has room.
+-- and none where some do. A part of a count that a report leaves out, or says is 0, is the sum of the attempts, as far as
+-- the report has room.
 create view nightmill.provider_batch_usage as
 select provider_batch.batch_id, provider_batch.provider_batch_id, reported.prompt_tokens is not null as is_reported,
     reported.prompt_tokens as reported_prompt_tokens, reported.cached_tokens as reported_cached_tokens,
@@ -165,12 +166,12 @@ cross join lateral (
 ) as sums
 cross join lateral (
     select sums.prompt_tokens, sums.completion_tokens,
-        coalesce(told.cached_tokens, least(attributed.cached_tokens,
+        coalesce(nullif(told.cached_tokens, 0), least(attributed.cached_tokens,
             sums.prompt_tokens - coalesce(told.cache_write_tokens, 0))) as cached_tokens,
-        coalesce(told.reasoning_tokens, least(attributed.reasoning_tokens, sums.completion_tokens)) as reasoning_tokens
+        coalesce(nullif(told.reasoning_tokens, 0), least(attributed.reasoning_tokens, sums.completion_tokens)) as reasoning_tokens
 ) as most
 cross join lateral (
-    select most.*, coalesce(told.cache_write_tokens, least(attributed.cache_write_tokens,
+    select most.*, coalesce(nullif(told.cache_write_tokens, 0), least(attributed.cache_write_tokens,
         most.prompt_tokens - most.cached_tokens)) as cache_write_tokens
 ) as reported
 where provider_batch.state in ('ENDED', 'COLLECTED');
