@@ -80,6 +80,7 @@ def test_cache_reads_cache_writes_and_reasoning_tokens_are_read_under_each_vendo
         {"prompt_tokens": 476.5, "completion_tokens": 12},
         {"prompt_tokens": 476, "completion_tokens": 2_000_000_000},
         {"prompt_tokens": 0, "completion_tokens": 12},
+        {"prompt_tokens": 476, "completion_tokens": 0, "total_tokens": 476},
         {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
     ],
     ids=str,

@@ -12,8 +12,13 @@ from nightmill.domain.errors import Mistake
 from nightmill.domain.job import RESERVES, Job
 from nightmill.domain.yaml_lines import Place, YamlLines
 
-_SECOND_ANSWERS = "n best_of num_return_sequences num_generations num_completions candidate_count"
-_PROBABILITIES = "logprobs top_logprobs prompt_logprobs return_logprob n_probs echo"
+_SECOND_ANSWERS = (
+    "n best_of num_return_sequences num_generations num_completions num_choices num_samples candidate_count"
+)
+_PROBABILITIES = (
+    "logprobs top_logprobs prompt_logprobs return_logprob return_logprobs response_logprobs n_probs top_n_tokens echo "
+    "return_full_text"
+)
 _TOOLS = "tools functions"
 _OTHER_FORMS = "audio stream_options background"
 _SCHEMAS = "guided_json guided_regex guided_choice guided_grammar structured_outputs json_schema output_format text"

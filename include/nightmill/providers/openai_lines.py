@@ -103,7 +103,7 @@ def _documented_usage(used: DocumentedUsage) -> Usage | None:
     cached = used.prompt_tokens_details.cached_tokens if used.prompt_tokens_details else None
     reasoning = used.completion_tokens_details.reasoning_tokens if used.completion_tokens_details else None
     fits = 0 < prompt <= MOST_OF_A_REQUEST and 0 <= (cached or 0) <= prompt
-    fits = fits and 0 <= (reasoning or 0) <= completion <= MOST_OF_A_REQUEST
+    fits = fits and 0 <= (reasoning or 0) <= completion <= MOST_OF_A_REQUEST and completion > 0
     if not fits or (used.total_tokens or prompt + completion) != prompt + completion:
         return None
     return Usage(prompt, completion, cached, None, reasoning)
@@ -150,7 +150,7 @@ def _answer(custom_id: str, body: Body, sanitised: bool) -> Answer | None:
     refusal = bool(message.refusal) or declined
     text = None if refusal else text
     model = word(body.model, MOST_MODEL)
-    usage = read_usage(body.usage, answered=True)
+    usage = read_usage(body.usage, answered=True, wrote=text is not None)
     instead = _instead(message) if text is None and not refusal else ""
     return Answer(custom_id, text, refusal, finish_reason, model, usage, sanitised, instead)
 

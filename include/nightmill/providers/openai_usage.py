@@ -44,9 +44,10 @@ _PLACES: Mapping[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def read_usage(usage: object, *, answered: bool = False) -> Usage:
+def read_usage(usage: object, *, answered: bool = False, wrote: bool = False) -> Usage:
     """What a usage object says. What is missing or not a number is None, never 0; of what cannot be, every count is
-    None and `odd` holds what was told. `answered`: it stands beside an answer, so that there was a prompt."""
+    None and `odd` holds what was told. `answered`: it stands beside an answer, so that there was a prompt; `wrote`:
+    beside text that a model wrote, so that there was a completion."""
     if not isinstance(usage, dict):
         return NO_USAGE
     told = {name: _told(usage, places) for name, places in _PLACES.items()}
@@ -64,7 +65,12 @@ def read_usage(usage: object, *, answered: bool = False) -> Usage:
         sums = {one + reasoning for one in sums}
     found = Usage(prompt, completion, cached, written, reasoning)
     complete = prompt is not None and completion is not None
-    if (complete and total and total not in sums) or not _adds_up(found) or (answered and prompt == 0):
+    if (
+        (complete and total and total not in sums)
+        or not _adds_up(found)
+        or (answered and prompt == 0)
+        or (wrote and completion == 0)
+    ):
         return _odd(usage)
     if prompt is None:
         found = Usage(None, completion, None, None, reasoning)  # parts of nobody knows what
