@@ -67,7 +67,10 @@ class FileDownload:
         doing = f"downloading file {self.file_id}"
         fault: NightmillError
         try:
-            return self._fetch(part) or _shortfall(part, stated) or _refuse_error(part)
+            cut = self._fetch(part) or _shortfall(part, stated)
+            if cut is None and holds_no_line(part):
+                raise MalformedAnswerError("no result lines, but a message such as an error")
+            return cut
         except openai.BadRequestError as error:
             # Some providers hand out ids that their own file API refuses for a while: the results are not lost.
             fault = self._later(f"refused {doing} (HTTP {error.status_code})")
@@ -185,12 +188,6 @@ class _OpenLine:
             raise LongLineError
         if end >= 0:
             self.size = len(piece) - piece.rfind(b"\n") - 1
-
-
-def _refuse_error(part: Path) -> None:
-    """An error that came with HTTP 200 in the place of result lines says nothing about any of them."""
-    if holds_no_line(part):
-        raise MalformedAnswerError("no result lines, but a message such as an error")
 
 
 def _shortfall(part: Path, stated: int | None) -> str | None:
