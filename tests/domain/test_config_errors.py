@@ -108,6 +108,25 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("publish:", "schedule: '*/5 * * * * *'\npublish:", "job.yaml:16: schedule: expected five fields, found 6: a sixth one would be the seconds at which it runs"),
         ("publish:", "schedule: R 2 * * *\npublish:", "job.yaml:16: schedule: R stands for a moment at random, another one at each look"),
         ("{temperature: 0}", "{model: x}", "job.yaml:12: provider.parameters: nightmill sets model itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{n: 2}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{n: true}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{best_of: 3}", "job.yaml:12: provider.parameters.best_of: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{candidateCount: 2}", "job.yaml:12: provider.parameters.candidateCount: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{logprobs: true}", "job.yaml:12: provider.parameters.logprobs: buys probabilities or an echo that nobody reads"),
+        ("{temperature: 0}", "{top_logprobs: 5}", "job.yaml:12: provider.parameters.top_logprobs: buys probabilities or an echo that nobody reads"),
+        ("{temperature: 0}", "{store: true}", "job.yaml:12: provider.parameters.store: has the provider keep answers that nobody reads there"),
+        ("{temperature: 0}", "{modalities: [text, audio]}", "job.yaml:12: provider.parameters.modalities: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{audio: {voice: alloy}}", "job.yaml:12: provider.parameters.audio: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{stream_options: {include_usage: true}}", "job.yaml:12: provider.parameters.stream_options: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{tools: [{type: function}]}", "job.yaml:12: provider.parameters.tools: lets the model call a tool that nobody runs, instead of answering"),
+        ("{temperature: 0}", "{encoding_format: base64}", "job.yaml:12: provider.parameters.encoding_format: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{extra_body: {n: 2}}", "job.yaml:12: provider.parameters.extra_body.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{generationConfig: {candidateCount: 2}}", "job.yaml:12: provider.parameters.generationConfig.candidateCount: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{guided_json: {}}", "job.yaml:12: provider.parameters.guided_json: competes with the schema of output.py, which nightmill asks for"),
+        ("{temperature: 0}", "{max_tokens: 5, max_completion_tokens: 5}", "job.yaml:12: provider.parameters.max_tokens: limits the answer's tokens a second time, after max_completion_tokens"),
+        ("{temperature: 0}", "{messages: []}", "job.yaml:12: provider.parameters: nightmill sets messages itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{response_format: {type: text}}", "job.yaml:12: provider.parameters: nightmill sets response_format itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{stream: true}", "job.yaml:12: provider.parameters: nightmill sets stream itself; remove it from provider.parameters"),
         ("model: m-1", "model: m-1\n  model: m-2", "job.yaml:12: provider.model: stands in line 11 already, and only the last one would count"),
         ("quote: evidence", "quote: evidnce", "job.yaml:15: validation.citations.0.quote: output.py has no field 'evidnce'; did you mean 'evidence'?"),
         ("publish:", "gold:\n  query: select 1\n  fields:\n    - kind\n    - knd\npublish:", "job.yaml:20: gold.fields.1: output.py has no field 'knd'; did you mean 'kind'?"),
@@ -124,6 +143,22 @@ def test_a_mistake_in_job_yaml_is_named_with_its_line(old: str, new: str, said: 
     mistake = only(edited("job.yaml", old, new))
     assert str(mistake) == said
     assert mistake.remedy
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "{n: 1, best_of: null, logprobs: false, top_logprobs: 0, store: false}",
+        "{modalities: [text], tools: [], echo: false, max_tokens: 5, max_completion_tokens: null}",
+        "{seed: 1, reasoning_effort: low, service_tier: default, web_search_options: {}}",
+    ],
+)
+def test_parameters_that_buy_nothing_more_than_an_answer_are_taken(parameters: str) -> None:
+    assert mistakes_of(edited("job.yaml", "{temperature: 0}", parameters)) == []
+
+
+def test_a_contract_that_was_pinned_with_a_parameter_of_that_kind_can_still_be_read() -> None:
+    assert edited("job.yaml", "{temperature: 0}", "{n: 2}").job.provider.parameters == {"n": 2}
 
 
 @pytest.mark.parametrize(

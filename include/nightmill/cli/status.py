@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from nightmill.connections import environment_of
 from nightmill.domain.progress import one_line
+from nightmill.domain.receipt import in_words, odd_in_words
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted, dollars, duration
 from nightmill.environment import Environment, utc_now
@@ -121,7 +122,8 @@ def block(one: Standing) -> list[str]:
         status_there = f", {sent.raw_status} {sent.answered:,}/{sent.requests:,}" if sent.raw_status else ""
         lines.append(_row("provider", what + status_there))
     if one.spent.requests:
-        lines.append(_row("tokens", f"{one.spent.prompt:,} in, {one.spent.completion:,} out"))
+        lines.append(_row("tokens", in_words(one.spent)))
+        lines += [_row("usage", text) for text in odd_in_words(one.spent)]
         most = (batch.estimate or {}).get("batch_price")
         estimated = f" (estimate: at most {dollars(most)} without retries)" if most else ""
         lines.append(_row("cost", dollars(one.cost) + estimated))
@@ -148,6 +150,10 @@ def fields(one: Standing) -> dict[str, Any]:
         "provider_batches": [asdict(sent) for sent in one.progress.provider_batches],
         "prompt_tokens": one.spent.prompt,
         "completion_tokens": one.spent.completion,
+        "cached_tokens": one.spent.cached,
+        "cache_write_tokens": one.spent.cache_written,
+        "reasoning_tokens": one.spent.reasoning,
+        "odd_usage": {"requests": one.spent.odd, "provider_batches": one.spent.odd_reports},
         "cost": str(one.cost) if one.cost is not None else None,
         "seconds_left": one.seconds_left,
         "alerts": one.alerts,

@@ -25,6 +25,7 @@ from nightmill.domain.output_module import TYPES, json_schema, load_output
 from nightmill.domain.parameters import doubtful_parameters
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
+from nightmill.domain.request_parameters import parameter_mistakes
 from nightmill.domain.yaml_mistakes import doubled_keys, first_of, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
@@ -138,6 +139,7 @@ class JobDefinition:
                 found += first_of(doubled_keys(file, self.files[file]))
         if "job" in readable:
             found += first_of(wrong_parameters(self.job.source, self.files["job.yaml"]))
+            found += parameter_mistakes(self.job, self.files["job.yaml"])
         if "prompt" in readable:
             found += self.prompt.mistakes()
         if "columns" in readable:

@@ -134,7 +134,8 @@ class Provider(Config):
     parameters: dict[str, Any] = Field(
         default_factory=dict,
         description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like; "
-        "dimensions for an embedding job.",
+        "dimensions for an embedding job. What buys answers that nobody reads (n above 1, logprobs, tools, audio, "
+        "store) is refused.",
     )
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
     completion_window: Annotated[str, StringConstraints(pattern=DURATION)] = Field(

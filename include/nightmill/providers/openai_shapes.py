@@ -177,4 +177,5 @@ def _problems(errors: object) -> Iterable[FileProblem]:
                 message=prose(entry.get("message")) or "",
                 line=whole(entry.get("line")),
                 param=word(entry.get("param")) or "",
+                custom_id=identifier(entry.get("custom_id")),
             )

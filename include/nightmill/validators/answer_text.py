@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)  # DeepSeek, Qwen and others
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # Every escape is consumed, so that an escaped backslash never looks like the start of one. Groups: whole pair, broken.
@@ -24,13 +25,16 @@ class _DoubledKeyError(ValueError):
 
 
 def unwrap(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without one enclosing Markdown fence and one extra layer of JSON string, and notes of what was taken."""
+    """The text without the reasoning before it, one enclosing Markdown fence and one extra layer of JSON string, and
+    notes of what was taken."""
     body = text.strip().removeprefix("\ufeff").lstrip()
     notes: tuple[str, ...] = ()
+    if body.startswith("<") and (thoughts := _THOUGHTS.match(body)):
+        body, notes = body[thoughts.end() :].strip(), ("dropped_reasoning",)
     if body.startswith("```"):
         fenced = _FENCE.fullmatch(body)
         if fenced:
-            body, notes = fenced.group(1).strip(), ("unwrapped_fence",)
+            body, notes = fenced.group(1).strip(), (*notes, "unwrapped_fence")
     if body.startswith('"'):
         inner = _inner_text(body)
         if inner is not None:

@@ -12,7 +12,7 @@ import orjson
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.embeddings import VECTOR, dimensions_of
-from nightmill.domain.failures import Failure, classify_unfinished_answer, rejected
+from nightmill.domain.failures import Failure, Instead, classify_unfinished_answer, rejected
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.domain.repair import is_truncation
 from nightmill.validators.citation_rules import CitationRules
@@ -39,10 +39,16 @@ class Checker:
         return bool(self._citations.rules)
 
     def check_message(
-        self, finish_reason: str | None, refusal: bool, text: str | None, payload: Mapping[str, Any]
+        self,
+        finish_reason: str | None,
+        refusal: bool,
+        text: str | None,
+        payload: Mapping[str, Any],
+        instead: Instead = "",
     ) -> Verdict:
-        """A model's message. `payload` holds the item's source columns (empty when no rule needs them)."""
-        unfinished = classify_unfinished_answer(finish_reason, refusal, text)
+        """A model's message. `payload` holds the item's source columns (empty when no rule needs them); `instead` is
+        what it holds in place of text."""
+        unfinished = classify_unfinished_answer(finish_reason, refusal, text, instead)
         if unfinished is not None:
             return self._advised(unfinished) if is_truncation(unfinished.kind, unfinished.code) else unfinished
         return self.check_text(text or "", payload)
