@@ -348,7 +348,7 @@ def test_plugins_that_the_api_server_has_not_loaded_are_named(
 ) -> None:
     def airflow(request: Request) -> bytes:
         names = ("access_token", "import_errors", "plugins", "pools")
-        empty: dict[str, object] = {name: [] for name in names} | {"access_token": "t"}
+        empty: dict[str, object] = {name: [] for name in names} | {"access_token": "t", "value": "x"}
         return answer(empty | {"plugins": [{"name": name} for name in loaded]})
 
     with ScriptedServer(airflow).running() as server:
