@@ -21,8 +21,8 @@ from nightmill.domain.job import JOB_NAME, OPERATIONS, Checks, Job
 from nightmill.domain.job_code import contained
 from nightmill.domain.job_text import plain, unreadable
 from nightmill.domain.keys import ContractVersions, short_hash
+from nightmill.domain.known_parameters import doubtful_parameters
 from nightmill.domain.output_module import TYPES, json_schema, load_output
-from nightmill.domain.parameters import doubtful_parameters
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
 from nightmill.domain.request_parameters import parameter_mistakes
