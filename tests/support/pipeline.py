@@ -34,6 +34,7 @@ provider:
   poll_interval_s: 1
   create_timeout_s: 5
   quiet_period_s: 0
+  results_grace_s: 0
 shards: {count: 2}
 retry: {max_attempts: 3, base_delay_s: 0}
 publish: {view: notes}
@@ -171,12 +172,21 @@ class Pipeline:
         return wake(self.env, self.live, shard_id, fresh=fresh)
 
     def drive(self, shard_ids: Sequence[int], seconds: float = 60) -> None:
-        """Wake the shards in turn until all are finished."""
+        """Wake the shards in turn until all are finished. The pauses of an account that refuses are jumped over."""
         open_ids, fresh, until = list(shard_ids), True, time.monotonic() + seconds
-        while open_ids := [one for one in open_ids if isinstance(self.wake(one, fresh=fresh), Waiting)]:
+        while open_ids:
+            woken = {one: self.wake(one, fresh=fresh) for one in open_ids}
             assert time.monotonic() < until, f"shards {open_ids} did not finish in {seconds} s"
-            fresh = False
+            open_ids, fresh = [one for one, decision in woken.items() if isinstance(decision, Waiting)], False
+            if any("the next probe goes out at" in decision.line for decision in woken.values()):
+                self.skip_pause()
             time.sleep(0.05)
+
+    def skip_pause(self) -> None:
+        """Turn the clock to where the next probe goes out."""
+        [(due,)] = self.sql("select max(next_at) from nightmill.account_limit where refusals > 0")
+        if due is not None:
+            self.clock_offset = max(self.clock_offset, due - datetime.now(UTC) + timedelta(milliseconds=1))
 
     def finish(self, batch: Batch) -> report.Report:
         """Everything after run_shard."""

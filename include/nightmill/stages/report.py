@@ -15,11 +15,12 @@ from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, usage
+from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gold import FieldAccuracy
 from nightmill.storage.ledger import Connection
 from nightmill.storage.publications import Published
+from nightmill.storage.strays import Booked
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Report:
     accuracy: list[FieldAccuracy]
     shown: Published | None
     alerts: list[str]
+    late: Booked
 
 
 def run(env: Environment, batch_id: int) -> Report:
@@ -75,6 +77,7 @@ def build(env: Environment, batch_id: int) -> Report:
             accuracy=_accuracy(env, conn, pinned, batch),
             shown=publications.current(conn, batch.view_name),
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
+            late=strays.of_batch(conn, batch_id),
         )
 
 
@@ -146,7 +149,7 @@ def _money(report: Report) -> list[str]:
         f"tokens: {spent.prompt} in, {spent.completion} out"
         + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
     ]
-    lines += _failures(report)
+    lines += _failures(report) + _late(report)
     if report.receipt is None:
         return [*lines, f"receipt: no price is known for {report.model}; add one to nightmill.price"]
     paid = report.receipt
@@ -175,6 +178,18 @@ def _failures(report: Report) -> list[str]:
             cost = f"{batch_cost(report.price, used.prompt, used.cached, used.completion):.4f}"
         lines.append(f"  {kind:<14}{used.requests:>8}{used.prompt:>12}{used.completion:>12}{cost:>12}")
     return lines
+
+
+def _late(report: Report) -> list[str]:
+    """What was given up, ended all the same, and is paid beside everything else."""
+    late = report.late
+    if not late.batches:
+        return []
+    cost = "unknown" if report.price is None else f"{batch_cost(report.price, late.prompt, late.cached, late.completion):.4f}"
+    return [
+        f"found later: {counted(late.batches, 'provider batch')} that had been given up, {counted(late.answers, 'answer')}, "
+        f"{late.prompt} tokens in, {late.completion} out, US dollars {cost} beside the receipt"
+    ]
 
 
 def _rows(rows: list[tuple[str, Any]]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
@@ -18,7 +19,7 @@ from nightmill.domain.errors import (
 )
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
-from nightmill.stages.run_shard.alike import all_failed_alike
+from nightmill.stages.run_shard import awaited, breaker
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
 from nightmill.storage import fence, payloads, provider_batches, settlement
@@ -30,29 +31,38 @@ FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files th
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
-    """Bring both result files into the ledger and end the provider batch as COLLECTED.
+    """Bring both result files into the ledger and end the provider batch as COLLECTED, unless it still owes answers that
+    may come: then it stays ENDED, and is looked at again.
 
     Safe to repeat from any point: lines that are in the ledger already are passed over.
     """
     files = _ResultFiles(context, one)
     paths = files.fetch()
-    alike = None if context.winding_down else all_failed_alike(context, one, paths)
-    reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=alike is not None)
+    keep_all = breaker.look(context, one, paths)
+    reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=keep_all)
     context.conn.commit()
     total = Settled()
     failures: Counter[FailureClass] = Counter()
     for path in paths:
         total += _file(context, one, reader, path, failures)
-    total += _further_looks(context, one, reader, files, failures)
+    waits_until = awaited.until(context, one)
+    looks = FURTHER_LOOKS_S if context.env.now() >= waits_until else FURTHER_LOOKS_S[:1]
+    total += _further_looks(context, one, reader, files, failures, looks)
+    missing = len(reader.missing())
+    told = awaited.told(one, missing)
+    if told:
+        context.note(f"provider batch {one.provider_batch_id}: {told}")
+    if missing and awaited.may_come(context, one, missing, waits_until):
+        _say_settled(context, one, total, reader)
+        return
     if not context.winding_down:  # what a stopped batch did not answer was not executed
         total += _lost(context, one, reader)
+    awaited.ask_if_stopped_by_hand(context, one, missing)
     collected = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
+        context.conn, context.holder, one, ProviderBatchState.COLLECTED, told or "every line is in the ledger"
     )
     context.conn.commit()
-    context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
-    if total.again:
-        context.look_again_in(context.live.provider.poll_interval_s)
+    _say_settled(context, one, total, reader)
     drop_input_file(context, collected)
     if failures[FailureClass.CAPACITY] and not context.winding_down:
         raise Blocked(
@@ -60,13 +70,12 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
             "account has no budget left.",
             "Raise the account's budget or quota, then clear this task: these items lost no attempt.",
         )
-    if alike is not None:
-        raise Blocked(
-            f"All {one.requests} lines of provider batch {one.provider_batch_id} failed with the same error "
-            f"({alike}), and nothing of this batch was accepted so far: no item was given up.",
-            "If the job's parameters are the reason, cancel this batch, correct job.yaml and trigger a new run. If the "
-            "documents are, clear this task: they are sent once more and then dead-lettered.",
-        )
+
+
+def _say_settled(context: ShardContext, one: ProviderBatch, total: Settled, reader: ResultReader) -> None:
+    context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
+    if total.again:
+        context.look_again_in(context.live.provider.poll_interval_s)
 
 
 class _ResultFiles:
@@ -100,13 +109,14 @@ def _further_looks(
     reader: ResultReader,
     files: _ResultFiles,
     failures: Counter[FailureClass],
+    looks: Sequence[float],
 ) -> Settled:
     """Fetch the files again before items count as lost: asking for them again is paid, and a transfer can be cut at
     the end of a line where nobody says how long the file is. Once in any case; then, after growing pauses, while they
     hold fewer lines than the provider says it finished."""
     total = Settled()
     looked = reader
-    for pause_s in FURTHER_LOOKS_S:
+    for pause_s in looks:
         if not reader.missing() or (looked is not reader and looked.lines >= one.finished):
             break
         time.sleep(pause_s)

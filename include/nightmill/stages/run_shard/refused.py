@@ -1,19 +1,22 @@
 """Files that the provider's validation refused as a whole. Nothing was executed; one bad item must not stop the rest.
 
-Capacity waits. Named lines are cut out. Where no line is named, the file's items are sent again in halves, until the
-bad ones stand alone. What all lines share needs a person.
+A full queue waits, a file that is too large makes smaller ones. Named lines are cut out. Where no line is named, the
+file's items are sent again in halves, one after the other, until the bad ones stand alone. What all lines share needs a
+person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from nightmill.domain.breaker import FEWEST
 from nightmill.domain.errors import Blocked
-from nightmill.domain.failures import QUEUE_FULL_CODES, Failure, FailureClass, classify_line_error
+from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import FileProblem
-from nightmill.stages.run_shard.alike import FEWEST
+from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
@@ -39,10 +42,13 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     if context.winding_down:
         return abandon(context, one, "refused by the provider's validation")
     codes = {problem.code for problem in problems}
-    if not codes.isdisjoint(QUEUE_FULL_CODES):
-        context.send_nothing = True
-        context.look_again_in(context.live.provider.poll_interval_s * 2)
-        return abandon(context, one, "enqueued-token limit reached at the provider", refused="capacity")
+    of_the_file = [problem for problem in problems if problem.line is None]
+    limits = [limit_of(problem.code, "", problem.message) for problem in of_the_file]
+    if Limit.QUEUE in limits:
+        return throttle.refused(context, one, Limit.QUEUE)
+    if Limit.SIZE in limits:
+        said = of_the_file[limits.index(Limit.SIZE)]
+        return too_large(context, one, too_large_in(said.code, said.message))
     failures = [(problem.line, classify_line_error(400, problem.code, problem.message)) for problem in problems]
     lines = {line: failure for line, failure in failures if line is not None and 0 < line <= one.requests}
     out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in failures)
@@ -68,6 +74,14 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     return given_up
 
 
+def too_large(context: ShardContext, one: ProviderBatch, found: Dimensions) -> ProviderBatch:
+    """Send smaller files after this one; a request that is too large alone gives up."""
+    if one.requests == 1 and not context.winding_down:
+        return _cut_out(context, one, {1: _TOO_LARGE})
+    return throttle.refused(context, one, Limit.SIZE, found=found)
+
+
+_TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "the provider refuses a file of this request alone: too large")
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
@@ -132,7 +146,15 @@ def apart(
     wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
 ) -> list[dict[int, int]]:
     """The wanted items (ordinal -> tokens) by the files they may share: first those that nothing is held against, then
-    the items of each file that was refused without a word on which, in two halves.
+    the items of each file that was refused without a word on which, in two halves."""
+    rest, halves = suspects_apart(wanted, refused, failed)
+    return [rest, *halves] if rest else halves
+
+
+def suspects_apart(
+    wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
+) -> tuple[dict[int, int], list[dict[int, int]]]:
+    """Those that nothing is held against, and the halves of files that were refused.
 
     `refused` is oldest first: an item belongs to the last file, the smallest one, that it was refused with, unless it
     was executed after that.
@@ -148,4 +170,10 @@ def apart(
         middle = (len(suspects) + 1) // 2
         split = (suspects[:middle], suspects[middle:])
         halves += [{ordinal: rest.pop(ordinal) for ordinal in half} for half in split if half]
-    return [rest, *halves] if rest else halves
+    return rest, halves
+
+
+def is_one_tried(former: Iterable[ProviderBatch]) -> bool:
+    """Whether a file that may hold a suspect is under way: while it is, its other half waits."""
+    last = max((one.provider_batch_id for one in former if one.refused == "unnamed"), default=0)
+    return any(one.live and one.taken_at is None and one.provider_batch_id > last for one in former)
