@@ -100,9 +100,7 @@ class ProviderUnavailable(Transient):
     then it surely did nothing.
     """
 
-    def __init__(
-        self, cause: str, remedy: str, retry_after_s: float | None = None, limit: Limit | None = None
-    ) -> None:
+    def __init__(self, cause: str, remedy: str, retry_after_s: float | None = None, limit: Limit | None = None) -> None:
         super().__init__(cause, remedy)
         self.retry_after_s = retry_after_s
         self.limit = limit

@@ -152,7 +152,7 @@ class Provider(Config):
         default=900,
         ge=0,
         le=DAY,
-        description="How long answers that an ended batch owes are waited for before they are asked for again (seconds).",
+        description="How long to wait for answers that an ended batch owes, before they are bought again (seconds).",
     )
     unknown_status_s: float = Field(
         default=6 * 3600,

@@ -22,19 +22,20 @@ class Limit(StrEnum):
 
 _NO_LETTERS = re.compile(r"[^a-z]")
 # Without anything but letters, so that one entry stands for every way to write it.
-_QUEUE_CODES = frozenset(
-    "tokenlimitexceeded tokenlimitreached enqueuedtokenlimitexceeded enqueuedtokenlimitreached enqueuedtokenlimit "
-    "queuefull batchqueuefull queuelimitexceeded queuelimitreached batchlimitexceeded batchlimitreached toomanybatches "
-    "toomanyjobs toomanybatchjobs toomanyenqueuedrequests toomanyenqueuedtokens toomanyconcurrentbatches "
-    "maxconcurrentbatches concurrentbatchlimit concurrencylimitexceeded servicequotaexceeded "
-    "servicequotaexceededexception resourceexhausted".split()
-)
-_SIZE_CODES = frozenset(
-    "filetoolarge filetoobig inputfiletoolarge filesizeexceeded filesizelimitexceeded maxfilesizeexceeded "
-    "maximumfilesizeexceeded requesttoolarge requestentitytoolarge entitytoolarge payloadtoolarge contenttoolarge "
-    "bodytoolarge batchtoolarge batchsizeexceeded toomanytasks toomanylines toomanyrows toomanyrecords "
-    "toomanyrequestsinfile toomanyrequestsinbatch maxrequestsexceeded".split()
-)
+_QUEUE_CODES = """
+    tokenlimitexceeded tokenlimitreached enqueuedtokenlimitexceeded enqueuedtokenlimitreached enqueuedtokenlimit
+    queuefull batchqueuefull queuelimitexceeded queuelimitreached batchlimitexceeded batchlimitreached toomanybatches
+    toomanyjobs toomanybatchjobs toomanyenqueuedrequests toomanyenqueuedtokens toomanyconcurrentbatches
+    maxconcurrentbatches concurrentbatchlimit concurrencylimitexceeded servicequotaexceeded
+    servicequotaexceededexception resourceexhausted
+"""
+_SIZE_CODES = """
+    filetoolarge filetoobig inputfiletoolarge filesizeexceeded filesizelimitexceeded maxfilesizeexceeded
+    maximumfilesizeexceeded requesttoolarge requestentitytoolarge entitytoolarge payloadtoolarge contenttoolarge
+    bodytoolarge batchtoolarge batchsizeexceeded toomanytasks toomanylines toomanyrows toomanyrecords
+    toomanyrequestsinfile toomanyrequestsinbatch maxrequestsexceeded
+"""
+_QUEUE, _SIZE = frozenset(_QUEUE_CODES.split()), frozenset(_SIZE_CODES.split())
 _THINGS = r"(requests|tasks|lines|rows|records|items|entries|prompts)"
 _WORK = r"(batch(es)?|((batch|inference)\s+)?jobs?)"
 _UNDER_WAY = (
@@ -81,9 +82,9 @@ def limit_of(code: str, kind: str, message: str, status: int | None = None) -> L
     """The limit that a refusal of a call or of a whole file names, None for another reason. `kind` is the provider's
     broader word, `status` the HTTP status of a refused call. What is about money is asked for before this."""
     words = {_NO_LETTERS.sub("", one.lower()) for one in (code, kind)}
-    if words & _QUEUE_CODES:
+    if words & _QUEUE:
         return Limit.QUEUE
-    if words & _SIZE_CODES or status == 413:
+    if words & _SIZE or status == 413:
         return Limit.SIZE
     if _QUEUE_WORDS.search(message):
         return Limit.QUEUE

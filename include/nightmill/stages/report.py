@@ -185,11 +185,12 @@ def _late(report: Report) -> list[str]:
     late = report.late
     if not late.batches:
         return []
-    cost = "unknown" if report.price is None else f"{batch_cost(report.price, late.prompt, late.cached, late.completion):.4f}"
-    return [
-        f"found later: {counted(late.batches, 'provider batch')} that had been given up, {counted(late.answers, 'answer')}, "
-        f"{late.prompt} tokens in, {late.completion} out, US dollars {cost} beside the receipt"
-    ]
+    tokens = f"{late.prompt} tokens in, {late.completion} out"
+    if report.price is not None:
+        cost = batch_cost(report.price, late.prompt, late.cached, late.completion)
+        tokens += f", {cost:.4f} US dollars beside the receipt"
+    found = counted(late.batches, "provider batch")
+    return [f"found later: {found} that had been given up, {counted(late.answers, 'answer')}, {tokens}"]
 
 
 def _rows(rows: list[tuple[str, Any]]) -> list[str]:

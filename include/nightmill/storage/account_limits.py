@@ -60,7 +60,12 @@ def under_way(conn: Connection, account: str, model: str, *, but: int = 0) -> tu
 
 
 def stuck(
-    conn: Connection, now: datetime, *, account: str | None = None, model: str | None = None, batch_id: int | None = None
+    conn: Connection,
+    now: datetime,
+    *,
+    account: str | None = None,
+    model: str | None = None,
+    batch_id: int | None = None,
 ) -> list[Stuck]:
     """Accounts for which a person should look: nothing was taken for half an hour."""
     values = {"before": now - ALERT_AFTER, "account": account, "model": model, "batch_id": batch_id}

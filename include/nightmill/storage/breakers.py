@@ -22,9 +22,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """`to_send` is planned. `state` and `since` are of the breaker for failures; `cause` and `remedy` of the one that is
-    open, if any. `in_flight`: something of the batch is under way. `unknown_status` is the word of a live provider batch
-    that nobody knows."""
+    """`to_send` is planned. `state` and `since` are of the breaker for failures; `cause` and `remedy` of the one that
+    is open, if any. `in_flight`: something of the batch is under way. `unknown_status` is the word of a live provider
+    batch that nobody knows."""
 
     to_send: int | None
     state: str | None

@@ -31,8 +31,8 @@ class ProviderBatch:
     """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
 
     `refused` says how the provider refused the whole file: `capacity` (no room now), `size` (too large), `named` (bad
-    lines, by number) or `unnamed` (it does not say which); else None. `counts` are the provider's own, at the last look.
-    `taken_at` is when it was first seen past the provider's validation, `over_at` when it was first seen to have ended,
+    lines, by number) or `unnamed` (it does not say which); else None. `counts` are the provider's own, at the last
+    look. `taken_at` is when it was first seen past the provider's validation, `over_at` when it was seen to have ended,
     `unknown_since` since when its status is one that nobody knows, `stop_asked_at` when nightmill asked the provider to
     cancel it, `provider_made_at` its birth by the provider's clock.
     """
@@ -229,12 +229,16 @@ def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, fi
 
 
 def record_poll(
-    conn: Connection, holder: fence.Holder, batch: ProviderBatch, raw_status: str, counts: dict[str, int] | None,
+    conn: Connection,
+    holder: fence.Holder,
+    batch: ProviderBatch,
+    raw_status: str,
+    counts: dict[str, int] | None,
     **facts: Any,
-) -> ProviderBatch:  # fmt: skip
-    """Note what the provider says just now, without an edge. `facts` are `output_file_id`, `error_file_id` (what was
-    named once stays named), `usage`, `made_at` by its clock, and `taken_at`, `over_at` or `unknown_at`: now, where it is
-    past its validation, has ended, or shows a status that nobody knows."""
+) -> ProviderBatch:
+    """Note what the provider says just now, without an edge. `facts` are `output_file_id` and `error_file_id` (what was
+    named once stays named), `usage`, `made_at` by its clock, and `taken_at`, `over_at` or `unknown_at`: now, where it
+    is past its validation, has ended, or shows a status that nobody knows."""
     fence.enter(conn, holder)
     values = dict.fromkeys(_SEEN) | facts
     values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}

@@ -70,7 +70,7 @@ def _owes_none(one: ProviderBatch, missing: int) -> bool:
     return stopped and named and agree
 
 
-def ask_if_stopped_by_hand(context: ShardContext, one: ProviderBatch, missing: int) -> None:
+def ask_if_stopped_by_hand(context: ShardContext, one: ProviderBatch) -> None:
     """Somebody cancelled it at the provider: a person meant it, so the rest is not sent before a person says so. In the
     caller's transaction."""
     if context.winding_down or not one.stopped_by_hand:

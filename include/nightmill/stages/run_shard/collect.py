@@ -31,8 +31,8 @@ FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files th
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
-    """Bring both result files into the ledger and end the provider batch as COLLECTED, unless it still owes answers that
-    may come: then it stays ENDED, and is looked at again.
+    """Bring both result files into the ledger and end the provider batch as COLLECTED, unless it still owes answers
+    that may come: then it stays ENDED, and is looked at again.
 
     Safe to repeat from any point: lines that are in the ledger already are passed over.
     """
@@ -57,7 +57,7 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
         return
     if not context.winding_down:  # what a stopped batch did not answer was not executed
         total += _lost(context, one, reader)
-    awaited.ask_if_stopped_by_hand(context, one, missing)
+    awaited.ask_if_stopped_by_hand(context, one)
     collected = provider_batches.move(
         context.conn, context.holder, one, ProviderBatchState.COLLECTED, told or "every line is in the ledger"
     )

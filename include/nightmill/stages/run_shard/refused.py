@@ -81,7 +81,7 @@ def too_large(context: ShardContext, one: ProviderBatch, found: Dimensions) -> P
     return throttle.refused(context, one, Limit.SIZE, found=found)
 
 
-_TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "the provider refuses a file of this request alone: too large")
+_TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "its file of one request is too large for the provider")
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 

@@ -35,7 +35,9 @@ def is_open(context: ShardContext) -> bool:
     if not known.refusals:
         return True
     if known.next_at is not None and now < known.next_at:
-        context.note(f"{_WHY[known.refused_as or Limit.QUEUE]}: the next probe goes out at {known.next_at:%H:%M:%S} UTC")
+        context.note(
+            f"{_WHY[known.refused_as or Limit.QUEUE]}: the next probe goes out at {known.next_at:%H:%M:%S} UTC"
+        )
         context.wake_times.append(known.next_at)
     elif (probe := account_limits.probing(context.conn, context.account)) is not None:
         context.note(f"{_WHY[known.refused_as or Limit.QUEUE]}: provider batch {probe} is the probe")
