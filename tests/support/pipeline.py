@@ -174,9 +174,9 @@ class Pipeline:
     def wake(self, shard_id: int, *, fresh: bool = False) -> Finished | Waiting:
         return wake(self.env, self.live, shard_id, fresh=fresh)
 
-    def drive(self, shard_ids: Sequence[int], seconds: float = 60) -> None:
+    def drive(self, shard_ids: Sequence[int], seconds: float = 60, *, fresh: bool = True) -> None:
         """Wake the shards in turn until all are finished. Long pauses that shards make on purpose are jumped over."""
-        open_ids, fresh, until = list(shard_ids), True, time.monotonic() + seconds
+        open_ids, until = list(shard_ids), time.monotonic() + seconds
         while open_ids:
             woken = {one: self.wake(one, fresh=fresh) for one in open_ids}
             assert time.monotonic() < until, f"shards {open_ids} did not finish in {seconds} s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TypeVar
 
 from nightmill.domain.errors import ConfigError
@@ -25,6 +26,11 @@ def open_watcher(adapter: str, connection: ProviderConnection) -> BatchWatcher:
 def list_models(adapter: str, connection: ProviderConnection) -> frozenset[str]:
     """The models that the account may use. Raises ConfigError for an unknown adapter, and the provider's faults."""
     return _adapter(_MODELS, adapter)(connection)
+
+
+def clock_behind(adapter: str, connection: ProviderConnection) -> timedelta | None:
+    """How far the provider's clock is behind ours; None where it does not show it. Raises as `list_models` does."""
+    return _adapter(_CLOCKS, adapter)(connection)
 
 
 def known_adapters() -> tuple[str, ...]:
@@ -56,6 +62,13 @@ def _openai_models(connection: ProviderConnection) -> frozenset[str]:
     return list_models(connection)
 
 
+def _openai_clock(connection: ProviderConnection) -> timedelta | None:
+    from nightmill.providers.openai_models import clock_behind
+
+    return clock_behind(connection)
+
+
 _PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
 _WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}
 _MODELS: dict[str, Callable[[ProviderConnection], frozenset[str]]] = {"openai": _openai_models}
+_CLOCKS: dict[str, Callable[[ProviderConnection], timedelta | None]] = {"openai": _openai_clock}

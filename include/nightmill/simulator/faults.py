@@ -133,6 +133,7 @@ class Listing(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     order: Literal["newest first", "oldest first"] = "newest first"
+    hidden: bool = False  # shows none of ours
     repeating: bool = False  # `after` is ignored, and more is promised for ever
     before: int = Field(default=0, ge=0)
     after: int = Field(default=0, ge=0)

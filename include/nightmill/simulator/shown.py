@@ -34,7 +34,7 @@ def listing_shown(plan: FaultPlan, odd: Listing, batches: Sequence[BatchRow]) ->
     oldest = ours[-1]["created_at"] if ours else 0
     others = [_other(number, newest + 1) for number in range(odd.after)]
     older = [_other(odd.after + number, oldest - (number + 1) * OTHERS_APART_S) for number in range(odd.before)]
-    listed = others + ours + older
+    listed = others + older if odd.hidden else others + ours + older
     return listed[::-1] if odd.order == "oldest first" else listed
 
 

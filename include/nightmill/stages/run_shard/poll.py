@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import logging
+from datetime import datetime, timedelta
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable
 from nightmill.domain.failures import Seen, classify
@@ -15,6 +16,9 @@ from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
 
+log = logging.getLogger(__name__)
+
+_NOT_KNOWN = ", which nightmill does not know,"  # in a batch's reason while it waits for such a status
 LATE = timedelta(hours=48)  # twice the completion window of the Batch API
 
 
@@ -111,30 +115,37 @@ def _progress(snapshot: BatchSnapshot) -> str:
 
 
 def _unknown(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> ProviderBatch:
-    """Nothing more is sent while nobody knows what the status means; after the declared time a person is asked."""
+    """Nothing more is sent while nobody knows what the status means. After the declared time a person is asked; it is
+    polled all the same, so that it goes on by itself once the status is known again."""
     context.send_nothing = True
-    since = one.unknown_since or context.env.now()
+    now, since = context.env.now(), one.unknown_since or context.env.now()
     until = since + timedelta(seconds=context.live.provider.unknown_status_s)
-    if context.env.now() >= until:
-        raise Blocked(
-            f"The provider reports the status {snapshot.raw_status!r}{_not_known(one)} It has done so since "
-            f"{since:%Y-%m-%d %H:%M} UTC.",
-            "Look at the batch at the provider; it goes on when it has a known status and this task is cleared.",
-        )
-    context.note(f"nobody knows this status: it is polled until {until:%Y-%m-%d %H:%M} UTC, and nothing more is sent")
-    context.wake_times.append(until)
+    if now < until:
+        context.note(f"nobody knows this status: it is polled until {until:%Y-%m-%d %H:%M} UTC, nothing more is sent")
+        context.wake_times.append(until)
+    else:
+        _ask(context, one, f"{snapshot.raw_status!r} for batch {one.provider_id}", since)
+        context.note("nobody knows this status: a person is asked, and it is polled on")
+    refuse_overdue(context, one)
     context.look_again_in(context.live.provider.poll_interval_s * 4)
     return one
 
 
-def _not_known(one: ProviderBatch) -> str:
-    return f" for batch {one.provider_id}, which nightmill does not know."
+def _ask(context: ShardContext, one: ProviderBatch, what: str, since: datetime) -> None:
+    """Block the batch, once, without ending the task that polls."""
+    cause = f"The provider reports the status {what}{_NOT_KNOWN} since {since:%Y-%m-%d %H:%M} UTC."
+    batch = batches.get(context.conn, one.batch_id)
+    if batch.state is BatchState.RUNNING:
+        shard = f"shard {context.shard.shard_id}"
+        batches.move(context.conn, batch, BatchState.BLOCKED, cause, blocked_by=shard)
+        log.warning("ALERT: batch %s is BLOCKED: %s Look at it there; it goes on by itself", batch.batch_id, cause)
+    context.conn.commit()
 
 
 def _known_again(context: ShardContext, before: ProviderBatch) -> None:
     """A status that had blocked the batch is known again: nothing else needs to be asked."""
     batch = batches.get(context.conn, before.batch_id)
-    if batch.state is BatchState.BLOCKED and batch.blocked_from and _not_known(before) in batch.state_reason:
+    if batch.state is BatchState.BLOCKED and batch.blocked_from and _NOT_KNOWN in batch.state_reason:
         batches.move(context.conn, batch, BatchState(batch.blocked_from), "the provider's status is known again")
     context.conn.commit()
 
