@@ -57,7 +57,6 @@ def test_20_000_items_of_a_contract_without_an_accepted_answer_that_all_fail_cos
     batch = pipeline.freeze()
     drive_until_blocked(pipeline, pipeline.plan(batch))
     books = pipeline.simulator.books(summary=True)
-    print(f"{books['executed'] + books['failed']} requests of 20,000 items")
     assert books["executed"] + books["failed"] <= 150
     assert counts(pipeline, batch) == {"unsettled": 20_000}
 
@@ -94,6 +93,7 @@ def test_19_of_20_lines_that_fail_with_one_code_open_the_breaker_and_clearing_se
     pipeline: Pipeline, items: int
 ) -> None:
     documents(pipeline, items, files=1)
+    pipeline.edit("job.yaml", "shards: {count: 2}\n", "shards: {count: 1}\n")
     set_faults(pipeline.simulator, line_error={**UNSUPPORTED, "rate": 0.95, "seed": 3, "times": 1})
     batch = pipeline.freeze()
     shards = pipeline.plan(batch)
