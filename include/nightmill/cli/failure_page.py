@@ -25,7 +25,7 @@ _ACTIONS = {
     Action.GIVE_UP: "the item becomes a dead letter at once",
     Action.REPAIR: "the item is asked again, within the job's cap; then it ends as `repair.exhausted` says",
     Action.WRITE_AGAIN: "the write is repeated; writes are idempotent",
-    Action.ASK: "nothing more is spent: the batch is BLOCKED and its task fails with the reason until a person acts",
+    Action.ASK: "nothing more is sent; it is polled, then a person is asked; it goes on once the state is known",
 }
 _RULES = """## Rules
 
@@ -45,7 +45,13 @@ a truncated text is a failure.
 
 Passed over and counted in the log: lines of nobody's request, the same line twice, an error line beside an answer to
 the same request, lines that cannot be read. Items that no line answers are lost, and only after their files were
-fetched once more, and twice again where they hold fewer lines than the provider says it finished.
+fetched again for `provider.results_grace_s`: files grow, are empty or are named after their batch has ended.
+
+## What is refused as a whole
+
+A limit is known by its meaning: by code, status 413 or 429, or words, as the answer to an upload or a create, or in the
+validation of a file. A full queue waits and is probed by one create at a time; a file that is too large makes smaller
+ones; a request to slow down waits. No item fails by that. See [operations.md](operations.md#limits-and-full-queues).
 """
 
 
