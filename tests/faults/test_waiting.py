@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.forced import executions, fault_log
 from support.pipeline import Pipeline
-from support.steps import batch_of, counts, publish_unchecked, set_faults
+from support.steps import batch_of, cancel, counts, publish_unchecked, set_faults
 from support.waiting import (
     CREATE,
     SECONDS,
@@ -108,7 +108,7 @@ def test_a_queue_that_stays_full_is_probed_by_one_create_at_a_time_and_a_person_
     assert first_wave <= 4
     assert "ALERT: the provider has taken no file for echo-1" in caplog.text
     assert (account_limit(pipeline)[2] - since).total_seconds() < 7200
-    assert any("its queue is full" in action.text for action in stuck.run(pipeline.env) if action.alert)
+    assert any("its queue is full" in action.what for action in stuck.run(pipeline.env) if action.alert)
     set_faults(pipeline.simulator)
     pipeline.drive(shards, SECONDS)
     nothing_lost_and_paid_as_forced(pipeline, batch, items)
@@ -234,14 +234,14 @@ def test_a_lost_create_that_was_given_up_is_read_and_booked_once_it_has_ended(
     set_faults(pipeline.simulator, drop_create_reply=1, listing={"hidden": True})
     batch = pipeline.freeze()
     shards = pipeline.plan(batch)
-    wake_all(pipeline, shards)
+    wake_all(pipeline, shards[:1])
     later(pipeline, minutes=1)
     pipeline.drive(shards, SECONDS)
     assert counts(pipeline, batch) == {"accepted": items}
     twice = items // 4  # the fault forced it: the provider hid what it had taken
     assert executions(pipeline.simulator).total() == items + twice
     set_faults(pipeline.simulator)
-    told = [action.text for action in orphans.run(pipeline.env, {"notes": pipeline.live}) if action.batch_id]
+    told = [action.what for action in orphans.run(pipeline.env, {"notes": pipeline.live}) if action.batch_id]
     assert any(f"{twice:,} answers that nobody waits for, booked with" in text for text in told)
     assert orphans.run(pipeline.env, {"notes": pipeline.live}) == []  # once
     usage = pipeline.simulator.books(summary=True)["usage"]
@@ -261,16 +261,13 @@ def test_a_cancelled_run_that_is_cancelling_for_days_is_read_and_booked_once_it_
     shards = pipeline.plan(batch)
     wake_all(pipeline, shards)
     until_executed(pipeline, 20)
-    set_faults(pipeline.simulator, stuck="cancelling")
-    with pipeline.env.ledger() as conn:
-        from nightmill.storage import batches
-
-        batches.cancel(conn, batch.batch_id, "asked for")
+    set_faults(pipeline.simulator, hold=True, hold_after=5, stuck="cancelling")
+    cancel(pipeline, batch.batch_id)
     jobs = {"notes": pipeline.live}
     wind_down.run(pipeline.env, jobs)
     later(pipeline, hours=49)
     told = wind_down.run(pipeline.env, jobs)
-    assert any("it is read once it has ended" in action.text for action in told if action.alert)
+    assert any("it is read once it has ended" in action.what for action in told if action.alert)
     set_faults(pipeline.simulator)
     for _ in range(100):
         wind_down.run(pipeline.env, jobs)
