@@ -19,6 +19,7 @@ from nightmill.storage.provider_batches import ProviderBatch
 log = logging.getLogger(__name__)
 
 _NOT_KNOWN = ", which nightmill does not know,"  # in a batch's reason while it waits for such a status
+SLOWEST_POLL_S = 900.0  # of a status that nobody knows; the trigger does not watch it meanwhile
 LATE = timedelta(hours=48)  # twice the completion window of the Batch API
 
 
@@ -127,7 +128,8 @@ def _unknown(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot)
         _ask(context, one, f"{snapshot.raw_status!r} for batch {one.provider_id}", since)
         context.note("nobody knows this status: a person is asked, and it is polled on")
     refuse_overdue(context, one)
-    context.look_again_in(context.live.provider.poll_interval_s * 4)
+    pause_s = max(context.live.provider.poll_interval_s * 4, (now - since).total_seconds() / 4)
+    context.look_again_in(min(pause_s, SLOWEST_POLL_S))
     return one
 
 
