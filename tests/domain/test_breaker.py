@@ -48,5 +48,6 @@ def test_a_contract_without_an_accepted_answer_sends_100_first_where_there_are_m
     assert most_at_first(RULES, Verdict.WATCHING, 2_001, 0, proven=False) == 100
     assert most_at_first(RULES, Verdict.WATCHING, 2_000, 0, proven=False) is None
     assert most_at_first(RULES, Verdict.WATCHING, 20_000, 0, proven=True) is None
-    assert most_at_first(RULES, Verdict.PROBING, 20_000, 100, proven=False) == 50
+    assert most_at_first(RULES, Verdict.PROBING, 20_000, 0, proven=False) == 50
+    assert most_at_first(RULES, Verdict.PROBING, 20_000, 2, proven=False) == 48  # of a shard that had only two left
     assert most_at_first(Breaker(pilot_above_items=None), Verdict.WATCHING, 20_000, 0, proven=False) is None

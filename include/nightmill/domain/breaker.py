@@ -76,10 +76,10 @@ def judge(count: Count, rules: Breaker, to_send: int, *, probing: bool) -> Verdi
 
 
 def most_at_first(rules: Breaker, verdict: Verdict, to_send: int, settled: int, *, proven: bool) -> int | None:
-    """How many requests may go out alone before the others; None where all may. `proven`: the contract has an accepted
-    answer."""
+    """How many requests may go out alone before the others; None where all may. `settled` are those since the batch was
+    started, cleared, or began to probe. `proven`: the contract has an accepted answer."""
     if verdict is Verdict.PROBING:
-        return rules.requests
+        return None if rules.requests is None else max(1, rules.requests - settled)
     large = rules.pilot_above_items is not None and to_send > rules.pilot_above_items
     if verdict is not Verdict.WATCHING or proven or not large:
         return None

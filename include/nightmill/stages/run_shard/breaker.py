@@ -90,7 +90,7 @@ def most_now(context: ShardContext) -> int | None:
     if needed(rules, to_send) is None or not (pilot or standing.verdict is Verdict.PROBING):
         return None
     proven = pilot and breakers.proven(conn, context.batch.contract_id)
-    settled = breakers.count(conn, context.batch.batch_id, standing.since).settled if pilot and not proven else 0
+    settled = 0 if proven else breakers.count(conn, context.batch.batch_id, standing.since).settled
     most = most_at_first(rules, standing.verdict, to_send, settled, proven=proven)
     if most is None:
         return None
