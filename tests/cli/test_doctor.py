@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from providers.scripted_server import Request, ScriptedServer, answer, error
 from support.pipeline import Pipeline
+from support.steps import set_faults
 
 from nightmill.cli.commands import main
 from nightmill.environment import utc_now
@@ -114,6 +115,7 @@ def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_addre
         "notes: job folder": "ok",
         "notes: source": "ok",
         "notes: provider": "ok",
+        "notes: provider's clock": "ok",
         "notes: view": "ok",
         "notes: price": "ok",
         "notes: dead letters": "ok",
@@ -374,6 +376,15 @@ def test_clocks_that_differ_are_found(surgery: Surgery) -> None:
         }
     assert findings["ledger: clock"].status is doctor.Status.FAILED
     assert "60 s apart" in findings["ledger: clock"].seen
+
+
+def test_a_provider_whose_clock_differs_is_a_warning_with_how_far_and_what_it_costs(surgery: Surgery) -> None:
+    set_faults(surgery.pipeline.simulator, clock_behind_s=3600)
+    code, findings = surgery.run()
+    found = findings["notes: provider's clock"]
+    assert (code, found["status"]) == (0, "warning")
+    assert found["seen"] == "the clock of provider is 60 min behind this machine's"
+    assert "Set this machine's clock by NTP" in found["remedy"]
 
 
 def test_an_airflow_that_does_not_answer_fails_and_a_login_in_its_address_is_refused(surgery: Surgery) -> None:

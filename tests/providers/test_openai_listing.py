@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from providers.openai_talk import ENDED, HTML, KEY, fault_from, talking_to
@@ -77,6 +78,86 @@ async def watch(base_url: str, ids: list[str]) -> dict[str, BatchStatus]:
         return dict(await watcher.statuses(ids, NOW))
     finally:
         await watcher.close()
+
+
+def busy(created: list[datetime]) -> list[dict]:
+    """Entries of other people, made at these moments."""
+    return [one for n, at in enumerate(created) for one in batches(f"b{n}", created_at=int(at.timestamp()))]
+
+
+def apart(start: datetime, number: int, seconds: int) -> list[datetime]:
+    return [start + timedelta(seconds=seconds * n) for n in range(number)]
+
+
+@pytest.mark.parametrize(
+    ("first", "why"),
+    [
+        (apart(NOW - timedelta(days=1), 100, 60), "oldest first"),
+        (apart(NOW - timedelta(minutes=20), 100, 0), "equal times show no order"),
+        ([*apart(NOW, 50, -60), *apart(NOW, 50, -90)], "one entry out of order"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_listing_that_does_not_run_from_new_to_old_is_read_on_before_absence_counts(
+    first: list[datetime], why: str
+) -> None:
+    pages = [
+        {"data": busy(first), "has_more": True},
+        {"data": batches("mine", input_file_id="file-x"), "has_more": False},
+    ]
+    with talking_to(listing(*pages)) as (provider, _):
+        found = provider.find_submitted("file-x", "t", NOW)
+    assert [one.provider_id for one in found.found] == ["mine"], why
+
+
+def test_a_clock_that_is_an_hour_behind_does_not_end_the_search_at_the_first_page() -> None:
+    """By its Date header. The entries are older than the intent by our clock, and younger by the provider's."""
+    behind = timedelta(hours=1)
+    there = format_datetime(datetime.now(UTC) - behind, usegmt=True)
+    pages = [
+        {"data": busy(apart(datetime.now(UTC) - behind, 100, -1)), "has_more": True},
+        {"data": batches("mine", input_file_id="file-x"), "has_more": False},
+    ]
+
+    def told(request: Request) -> bytes:
+        if "/files/" in request.target:
+            return error("404 Not Found", None)
+        return answer({"object": "list", **pages.pop(0)}, date=there)
+
+    with talking_to(told) as (provider, _):
+        found = provider.find_submitted("file-x", "t", datetime.now(UTC) - timedelta(seconds=30))
+    assert [one.provider_id for one in found.found] == ["mine"]
+
+
+def test_where_nothing_tells_the_providers_time_the_listing_is_read_to_its_end() -> None:
+    pages = [
+        {"data": busy(apart(NOW - timedelta(minutes=10), 100, -60)), "has_more": True},
+        {"data": batches("last", created_at=0), "has_more": False},
+    ]
+
+    def told(request: Request) -> bytes:
+        if "/files/" in request.target:
+            return error("404 Not Found", None)
+        return answer({"object": "list", **pages.pop(0)})
+
+    with talking_to(told) as (provider, _):
+        found = provider.find_submitted("file-x", "t", NOW)
+    assert (tuple(found.found), found.complete, pages) == ((), True, [])
+
+
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_provider_without_a_listing_proves_nothing_and_is_polled_by_id(status: int) -> None:
+    with talking_to(lambda _: error(f"{status} No", None)) as (provider, _):
+        found = provider.find_submitted("file-x", "t", NOW)
+    assert (found.complete, found.listed) == (False, False)
+    assert f"HTTP {status}" in found.why
+
+
+def test_a_search_that_proves_nothing_says_why() -> None:
+    pages = [{"data": batches("b1"), "has_more": True}, {"data": batches("b1"), "has_more": True}]
+    with talking_to(listing(*pages)) as (provider, _):
+        found = provider.find_submitted("file-other", "t", NOW)
+    assert "page 2 of its listing of batches repeats entries" in found.why
 
 
 def test_watching_stops_as_soon_as_every_batch_was_seen():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 from support.pipeline import Pipeline
-from support.steps import batch_of, run_unchecked
+from support.steps import batch_of, publish_unchecked, run_unchecked
 
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.stages import check_staging, judge, preflight, publish, reconcile, report
 
@@ -134,3 +136,69 @@ def test_an_estimate_that_an_earlier_version_kept_without_the_reused_items_can_b
     made = run_unchecked(pipeline)
     pipeline.sql("update nightmill.batch set estimate = estimate - 'reused'")
     assert "estimated and real" in report.render(report.build(pipeline.env, made.batch.batch_id))
+
+
+DAY = timedelta(days=1)
+
+
+def interval_of(end: datetime) -> dict[str, datetime]:
+    return {"data_interval_start": end - DAY, "data_interval_end": end}
+
+
+def changed_documents(pipeline: Pipeline) -> None:
+    pipeline.sql("update documents set version = '2', body = body || ' More.'")
+
+
+def test_a_run_for_a_past_interval_that_publish_would_refuse_asks_before_anything_is_paid_and_clearing_goes_on(
+    pipeline: Pipeline,
+) -> None:
+    today = datetime.now(UTC).replace(microsecond=0)
+    run_unchecked(pipeline, "tonight", **interval_of(today))
+    changed_documents(pipeline)
+    paid = pipeline.simulator.books(summary=True)["executed"]
+    batch = pipeline.freeze("last-week", **interval_of(today - 7 * DAY))
+    with pytest.raises(
+        Blocked, match=r"publish would refuse this run: the view notes shows batch 1 .* Nothing is paid"
+    ):
+        pipeline.plan(batch)
+    blocked = batch_of(pipeline, batch.batch_id)
+    assert (blocked.state, blocked.blocked_by) == (BatchState.BLOCKED, "preflight")
+    assert pipeline.simulator.books(summary=True)["executed"] == paid
+    pipeline.drive([one.shard_id for one in preflight.run(pipeline.env, pipeline.live, batch.batch_id)])  # cleared
+    with pytest.raises(Terminal, match="which is newer than batch"):
+        publish_unchecked(pipeline, batch)
+
+
+def test_a_run_for_an_interval_that_ends_in_the_future_says_that_later_nights_would_be_refused(
+    pipeline: Pipeline,
+) -> None:
+    tomorrow = datetime.now(UTC) + DAY
+    batch = pipeline.freeze("ahead", **interval_of(tomorrow))
+    with pytest.raises(
+        Blocked, match=r"ends in the future, .* publish refuses every run whose interval ends before that"
+    ):
+        pipeline.plan(batch)
+    assert pipeline.simulator.books(summary=True)["batches"] == []
+
+
+def test_a_run_of_tonight_and_a_dry_run_of_any_interval_are_not_asked(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = datetime.now(UTC)
+    pipeline.plan(pipeline.freeze("tonight", **interval_of(now)))
+    assert "publish would refuse" not in caplog.text
+    dry = pipeline.freeze("dry", dry_run=True, **interval_of(now + DAY))
+    assert pipeline.plan(dry) == []
+    assert "ends in the future" in caplog.text
+
+
+def test_a_run_without_an_interval_after_a_later_one_was_published_is_asked_too(pipeline: Pipeline) -> None:
+    ahead = pipeline.freeze("ahead", **interval_of(datetime.now(UTC) + DAY))
+    with pytest.raises(Blocked):
+        pipeline.plan(ahead)
+    pipeline.drive([one.shard_id for one in preflight.run(pipeline.env, pipeline.live, ahead.batch_id)])
+    publish_unchecked(pipeline, ahead)
+    changed_documents(pipeline)
+    batch = pipeline.freeze("by hand")
+    with pytest.raises(Blocked, match="publish would refuse this run"):
+        pipeline.plan(batch)

@@ -250,7 +250,7 @@ def test_an_enqueued_limit_that_nobody_told_us_is_found_by_smaller_files(
     assert pipeline.sql("select count(*) from nightmill.attempt") == [(20,)]
     refused = [row for row in provider_batches(pipeline) if row[0] == "ABANDONED"]
     assert refused
-    assert all("enqueued-token limit" in reason for _, reason, _ in refused)
+    assert all("no room in the account's queue" in reason for _, reason, _ in refused)
     paid_once(pipeline, 20)
 
 

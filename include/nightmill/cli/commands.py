@@ -121,6 +121,13 @@ def maintain(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
+def lost_create(arguments: argparse.Namespace) -> int:
+    """What became of a create whose reply was lost."""
+    from nightmill.cli import lost_create as command
+
+    return command.run(arguments)
+
+
 def _say(arguments: argparse.Namespace, value: Any, text: str) -> None:
     print(json.dumps(value) if arguments.json else text)
 
@@ -192,6 +199,14 @@ def _add_maintenance(commands: Any, common: _Command, jobs: _Command) -> None:
     one.add_argument("--batch", type=_number, required=True, help="its number, as `status` shows it")
     one.add_argument("--reason", help="kept with the batch")
     one.set_defaults(run=cancel)
+    one = commands.add_parser(
+        "lost-create", parents=[common], help="say whether the provider took a create whose reply was lost"
+    )
+    one.add_argument("--provider-batch", type=_number, required=True, help="its number, as the blocked task names it")
+    answer = one.add_mutually_exclusive_group(required=True)
+    answer.add_argument("--taken-as", metavar="ID", help="the provider has it under this id")
+    answer.add_argument("--not-taken", action="store_true", help="it has none: its requests are sent anew")
+    one.set_defaults(run=lost_create)
     one = commands.add_parser("maintain", parents=[common, jobs], help="what nightmill_maintenance does, once")
     one.add_argument("--dry-run", action="store_true", help="say what would be done")
     one.add_argument("--sweep", choices=list(map(str, Sweep)), help="this one only")

@@ -25,7 +25,7 @@ _ACTIONS = {
     Action.GIVE_UP: "the item becomes a dead letter at once",
     Action.REPAIR: "the item is asked again, within the job's cap; then it ends as `repair.exhausted` says",
     Action.WRITE_AGAIN: "the write is repeated; writes are idempotent",
-    Action.ASK: "nothing more is spent: the batch is BLOCKED and its task fails with the reason until a person acts",
+    Action.ASK: "nothing more is sent; it is polled, then a person is asked; it goes on once the state is known",
 }
 _RULES = """## Rules
 
@@ -51,8 +51,8 @@ guessed: prose around an answer, a number with a unit, or a truncated text is a 
 
 Passed over and counted in the log: lines of nobody's request, the same answer twice (also with other usage), an error
 line beside an answer to the same request, lines that cannot be read. Items that no line answers are lost, and only
-after their files were fetched once more, and twice again where they hold fewer lines than the provider says it
-finished. An error object or a page in the place of a result file is no result file: it is fetched again later.
+after their files were fetched again for `provider.results_grace_s`: files grow, are empty or are named after their
+batch has ended. An error object or a page in the place of a result file is no result file: it is fetched again later.
 
 Of several choices the one with index 0 is read, of content in parts the text parts. All lines of a request, in both
 files and in all looks at them, are settled together: an answer wins over an error, and two answers that differ are
@@ -71,6 +71,12 @@ provider refused before a model worked on it has `sent_upstream = false`, and is
 A custom_id beside or in a complaint is believed. A line number is not, because some providers count from 1 and some
 from 0: the items that it may mean are sent again in files of their own (`nightmill.provider_batch.suspects`), and only
 what is refused there is given up. Where no line is named, the file is sent again in halves.
+
+## What is refused as a whole
+
+A limit is known by its meaning: by code, status 413 or 429, or words, as the answer to an upload or a create, or in the
+validation of a file. A full queue waits and is probed by one create at a time; a file that is too large makes smaller
+ones; a request to slow down waits. No item fails by that. See [operations.md](operations.md#limits-and-full-queues).
 """
 
 

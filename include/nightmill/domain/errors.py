@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nightmill.domain.limits import Dimensions, Limit
+
 
 class NightmillError(Exception):
     """Base of every fault that nightmill raises on purpose.
@@ -94,12 +96,14 @@ class Blocked(Terminal):
 class ProviderUnavailable(Transient):
     """The provider could not be reached, or answered with an error that says nothing about the work itself.
 
-    `retry_after_s` is what the provider asked for (seconds), or None.
+    `retry_after_s` is what the provider asked for (seconds), or None. `limit` is the one that it refused the call for:
+    then it surely did nothing.
     """
 
-    def __init__(self, cause: str, remedy: str, retry_after_s: float | None = None) -> None:
+    def __init__(self, cause: str, remedy: str, retry_after_s: float | None = None, limit: Limit | None = None) -> None:
         super().__init__(cause, remedy)
         self.retry_after_s = retry_after_s
+        self.limit = limit
 
 
 class SubmitUnknown(Transient):
@@ -120,10 +124,14 @@ class AnswerTooLarge(Terminal):
 class ProviderRefused(Terminal):
     """The provider answered that this call can never succeed (wrong key, unknown model, bad request).
 
-    `status` is the HTTP status, `code` the provider's own error code or None.
+    `status` is the HTTP status, `code` the provider's own error code or None; `too_large` says in which ways the file
+    was, if that is why.
     """
 
-    def __init__(self, cause: str, remedy: str, status: int, code: str | None = None) -> None:
+    def __init__(
+        self, cause: str, remedy: str, status: int, code: str | None = None, too_large: Dimensions | None = None
+    ) -> None:
         super().__init__(cause, remedy)
         self.status = status
         self.code = code
+        self.too_large = too_large

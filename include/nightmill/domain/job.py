@@ -154,6 +154,18 @@ class Provider(Config):
         le=7 * DAY,
         description="After an unanswered create, absence at the provider counts only after this.",
     )
+    results_grace_s: float = Field(
+        default=900,
+        ge=0,
+        le=DAY,
+        description="How long to wait for answers that an ended batch owes, before they are bought again (seconds).",
+    )
+    unknown_status_s: float = Field(
+        default=6 * 3600,
+        ge=0,
+        le=2 * DAY,
+        description="How long a batch is polled whose status nobody knows, before a person is asked (seconds).",
+    )
     expected_turnaround_s: float = Field(default=3600, gt=0, le=30 * DAY, description="For estimates only.")
 
     @field_validator("parameters")
@@ -281,6 +293,33 @@ class Repair(Config):
     )
 
 
+class Breaker(Config):
+    """When a batch stops because its requests fail for one and the same reason. Nothing is given up by that: what
+    failed is sent again once a person has cleared the task."""
+
+    requests: int | None = Field(
+        default=50,
+        ge=10,
+        le=10_000,
+        description="Looked at once so many requests have settled, or all where the batch has fewer. null = never.",
+    )
+    failing_share: float = Field(
+        default=0.8,
+        gt=0,
+        le=1,
+        description="The batch stops where this share of them failed with one code, and where none was accepted.",
+    )
+    pilot_items: int = Field(
+        default=100,
+        ge=10,
+        le=10_000,
+        description="So many items go out alone at first, while the contract has no accepted answer yet.",
+    )
+    pilot_above_items: int | None = Field(
+        default=2_000, ge=0, description="Only in a batch that has more items than this to send. null = never."
+    )
+
+
 class Quality(Config):
     """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
     item in review is a gap."""
@@ -356,6 +395,7 @@ class Job(Config):
     validation: Validation = Validation()
     retry: Retry = Retry()
     repair: Repair = Repair()
+    breaker: Breaker = Breaker()
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None

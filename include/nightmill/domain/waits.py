@@ -81,7 +81,7 @@ WAITS = (
         "result files that lack lines, for those lines",
         "2 to 4 looks within some seconds",
         "the lines are lost ones, named in the shard's log",
-        (f"{_SHARD}/collect.py:_further_looks",),
+        (f"{_SHARD}/collect.py:_look",),
     ),
     Wait(
         "failed items, for their next round",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +20,7 @@ from nightmill.providers.openai_client import open_client, without_retries
 from nightmill.providers.openai_download import FileDownload
 from nightmill.providers.openai_faults import create_fault, fault_of, malformed, submit_unknown
 from nightmill.providers.openai_lines import read_lines
-from nightmill.providers.openai_listing import PAGE_SIZE, ListingWalk
+from nightmill.providers.openai_listing import NO_LISTING, PAGE_SIZE, ListingWalk, NoListingError, time_in
 from nightmill.providers.openai_requests import RequestEncoder
 from nightmill.providers.openai_shapes import (
     TOKEN_KEY,
@@ -28,6 +28,7 @@ from nightmill.providers.openai_shapes import (
     batch_snapshot,
     file_id,
     json_object,
+    read_time,
     token_of,
 )
 from nightmill.providers.port import BatchSnapshot, BatchStatus, Limits, ResultLine, SearchResult
@@ -36,6 +37,13 @@ from nightmill.providers.port import BatchSnapshot, BatchStatus, Limits, ResultL
 OPENAI_LIMITS = Limits(requests_per_file=50_000, bytes_per_file=200_000_000, enqueued_prompt_tokens=None)
 _T = TypeVar("_T")
 _NOT_ASCII_WORD = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """How much the provider's clock is behind ours, by the Date of its answers; None where they have none."""
+
+    behind: timedelta | None = None
 
 
 class OpenAIBatch:
@@ -92,12 +100,22 @@ class OpenAIBatch:
         raise fault  # out here without the SDK's exception, whose text holds the provider's whole answer
 
     def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
+        """What was made "before" `since` can still be ours: the provider's clock counts, as it shows in its answers and
+        in the birth of the input file, which it made before any batch of it."""
+        seen = _Seen()
+
+        def horizon() -> datetime | None:
+            times = [self._made_at(input_file_id), None if seen.behind is None else since - seen.behind]
+            return min((one for one in times if one is not None), default=None)
+
         return self._search(
-            since, lambda entry, carried: identifier(entry.get("input_file_id")) == input_file_id or carried == token
+            ListingWalk(since, horizon=horizon),
+            lambda entry, carried: identifier(entry.get("input_file_id")) == input_file_id or carried == token,
+            seen,
         )
 
     def list_submitted(self, since: datetime) -> SearchResult:
-        return self._search(since, lambda _, carried: carried is not None)
+        return self._search(ListingWalk(since), lambda _, carried: carried is not None, _Seen())
 
     def poll(self, provider_id: str) -> BatchSnapshot:
         """A 404 raises ProviderUnavailable: replicas lag behind, so the caller decides when a batch counts as lost."""
@@ -146,22 +164,47 @@ class OpenAIBatch:
         self._client.close()
         self._once.close()
 
-    def _search(self, since: datetime, wanted: Callable[[Mapping[str, Any], str | None], bool]) -> SearchResult:
-        """Walk the listing back to `since`; `wanted` gets an entry and the token in its metadata."""
-        walk = ListingWalk(since)
+    def _search(
+        self, walk: ListingWalk, wanted: Callable[[Mapping[str, Any], str | None], bool], seen: _Seen
+    ) -> SearchResult:
+        """Walk the listing; `wanted` gets an entry and the token in its metadata. What is found needs no proof."""
         found: list[BatchSnapshot] = []
-        while not walk.done:
-            fresh = walk.take(self._page(walk.after))
-            ours = [entry for entry in fresh if wanted(entry, token_of(entry))]
-            found += [self._snapshot(entry, "looking for submitted batches") for entry in ours]
-        return SearchResult(tuple(found), walk.complete)
 
-    def _page(self, after: str | None) -> dict[str, Any]:
+        def ours(entry: Mapping[str, Any]) -> bool:
+            return wanted(entry, token_of(entry))
+
+        while not walk.done:
+            try:
+                fresh = walk.take(self._page(walk.after, seen), found=ours)
+            except NoListingError as error:
+                return SearchResult(tuple(found), False, str(error), listed=False)
+            except MalformedAnswerError as error:
+                return SearchResult(tuple(found), False, f"its listing of batches is not the API's ({error})")
+            found += [self._snapshot(entry, "looking for submitted batches") for entry in fresh if ours(entry)]
+        return SearchResult(tuple(found), walk.complete, walk.why)
+
+    def _page(self, after: str | None, seen: _Seen) -> dict[str, Any]:
         def send() -> bytes:
-            listing = self._client.batches.with_raw_response.list(after=after or openai.omit, limit=PAGE_SIZE)
+            try:
+                listing = self._client.batches.with_raw_response.list(after=after or openai.omit, limit=PAGE_SIZE)
+            except openai.APIStatusError as error:
+                if error.status_code in NO_LISTING:
+                    raise NoListingError(f"it has no listing of batches (HTTP {error.status_code})") from None
+                raise
+            there = time_in(listing.http_response.headers)
+            if there is not None:
+                seen.behind = max(datetime.now(UTC) - there, seen.behind or timedelta.min)
             return listing.http_response.content
 
         return self._repeatable("listing batches", send, json_object)
+
+    def _made_at(self, file_id: str) -> datetime | None:
+        """When a file of ours was made, by the provider's clock. A second opinion: without it the rest still holds."""
+        try:
+            answer = self._client.files.with_raw_response.retrieve(as_sent(file_id))
+            return read_time(json_object(answer.http_response.content).get("created_at"))
+        except (openai.OpenAIError, httpx2.HTTPError, MalformedAnswerError):
+            return None
 
     def _snapshot(self, entry: Mapping[str, Any], doing: str) -> BatchSnapshot:
         try:

@@ -24,6 +24,7 @@ from nightmill.domain.errors import (
 )
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.foreign_faults import TRUST, untrusted
+from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.wording import START_ANEW
 from nightmill.providers.cleaning import prose, word
 from nightmill.providers.connection import ProviderConnection
@@ -49,11 +50,42 @@ def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, la
         return _not_taken(error, doing, connection)
     if not isinstance(error, openai.APIStatusError):
         return _unreached(error, doing, connection)
-    status, failure = error.status_code, _failure(error)
+    status, failure, limit = error.status_code, _failure(error), _limit(error)
+    if limit is Limit.QUEUE:
+        return _unavailable(error, doing, connection, "has no room now", limit)
+    if limit is Limit.SIZE:
+        return _refused(error, doing, connection, too_large_in(*_code_and_message(error), status))
     if failure.kind is FailureClass.TRANSIENT or (status == 404 and lagging):
         what = "asked to slow down" if status == 429 else "cannot answer now"
-        return _unavailable(error, doing, connection, what)
+        return _unavailable(error, doing, connection, what, limit)
     return _refused(error, doing, connection)
+
+
+def _limit(error: openai.APIStatusError) -> Limit | None:
+    """The limit that a call was surely refused for. What is about money or the key is none."""
+    code, kind, message = _words(error)
+    if not 400 <= error.status_code < 500 or error.status_code in (401, 404, 408, 409, 425):
+        return None
+    limit = limit_of(code, kind, message, error.status_code)
+    if limit is Limit.RATE and _failure(error).kind is FailureClass.CAPACITY:
+        return None
+    return limit
+
+
+def _words(error: openai.APIStatusError) -> tuple[str, str, str]:
+    """What an error says: code, type and message."""
+    body: Any = error.body
+    while isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
+        body = body["error"]  # some gateways wrap the error object once more
+    if not isinstance(body, Mapping):
+        return "", "", prose(body) or ""
+    message = prose(body.get("message")) or prose(body.get("detail")) or prose(body.get("error")) or ""
+    return word(body.get("code")) or "", word(body.get("type")) or word(body.get("status")) or "", message
+
+
+def _code_and_message(error: openai.APIStatusError) -> tuple[str, str]:
+    code, _, message = _words(error)
+    return code, message
 
 
 def create_fault(error: Exception, doing: str, connection: ProviderConnection) -> NightmillError:
@@ -67,6 +99,8 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
     status = error.status_code
     if status in (400, 404) and _MISSING_FILE.search(_body_text(error)):
         return _unavailable(error, doing, connection, "does not see the uploaded file yet")
+    if _limit(error) in (Limit.QUEUE, Limit.SIZE):
+        return fault_of(error, doing, connection, lagging=False)  # whoever says it has done nothing
     page = not isinstance(error.body, Mapping) and status not in (401, 403)  # a gateway's own, whatever lies behind it
     if status in _UNCLEAR or not 400 <= status < 500 or page:
         wait_s = retry_after_s(error.response.headers, datetime.now(UTC))
@@ -165,19 +199,24 @@ def _bounded(seconds: float) -> float | None:
 
 
 def _unavailable(
-    error: openai.APIStatusError, doing: str, connection: ProviderConnection, what: str
+    error: openai.APIStatusError, doing: str, connection: ProviderConnection, what: str, limit: Limit | None = None
 ) -> ProviderUnavailable:
     return ProviderUnavailable(
         f"The provider of connection {connection.conn_id!r} {what} while {doing} ({_status(error)}).",
         "It is tried again later.",
         retry_after_s(error.response.headers, datetime.now(UTC)),
+        limit,
     )
 
 
-def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConnection) -> ProviderRefused:
+def _refused(
+    error: openai.APIStatusError, doing: str, connection: ProviderConnection, too_large: Dimensions | None = None
+) -> ProviderRefused:
     status, code, conn_id = error.status_code, error_code(error), connection.conn_id
     if status in (401, 403):
         remedy = f"Check key, organisation and project of the Airflow connection {conn_id!r}."
+    elif too_large is not None:
+        remedy = "Smaller files are sent; provider.limits in job.yaml can name the limit."
     elif _failure(error).kind is FailureClass.CAPACITY:
         remedy = f"The account of connection {conn_id!r} has no credit left: raise its limit, then clear the task."
     elif status == 404:
@@ -187,13 +226,11 @@ def _refused(error: openai.APIStatusError, doing: str, connection: ProviderConne
     cause = (
         f"The provider of connection {conn_id!r} refused {doing} ({_status(error)}{refusal_words(error, connection)})."
     )
-    return ProviderRefused(cause, remedy, status, code)
+    return ProviderRefused(cause, remedy, status, code, too_large)
 
 
 def _failure(error: openai.APIStatusError) -> Failure:
-    body: Any = error.body if isinstance(error.body, Mapping) else {}
-    code, kind = word(body.get("code")) or "", word(body.get("type")) or ""
-    message = prose(body.get("message")) or ""
+    code, kind, message = _words(error)
     return classify_line_error(error.status_code, code, message, kind)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
 import httpx2
 import openai
 
@@ -10,9 +13,32 @@ from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_client import open_client
 from nightmill.providers.openai_faults import fault_of, malformed
+from nightmill.providers.openai_listing import time_in
 from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
 
 _DOING = "listing models"
+
+
+def clock_behind(connection: ProviderConnection) -> timedelta | None:
+    """How far the provider's clock is behind ours, by the Date of its answer, whatever that says; None without one.
+    Raises ProviderUnavailable where there is no answer."""
+    client = open_client(connection, max_retries=0)
+    before = datetime.now(UTC)
+    try:
+        there = time_in(_headers(client))
+        return None if there is None else before - there
+    except (openai.OpenAIError, httpx2.HTTPError) as error:
+        fault = fault_of(error, "asking for the time", connection, lagging=False)
+    finally:
+        client.close()
+    raise fault
+
+
+def _headers(client: openai.OpenAI) -> Mapping[str, str]:
+    try:
+        return client.models.with_raw_response.list().http_response.headers
+    except openai.APIStatusError as error:
+        return error.response.headers
 
 
 def list_models(connection: ProviderConnection) -> frozenset[str]:

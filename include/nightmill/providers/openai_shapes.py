@@ -91,6 +91,8 @@ def batch_snapshot(raw: Mapping[str, Any]) -> BatchSnapshot:
     status = status_of(raw_status)
     if status is BatchStatus.FAILED and (output_file_id or (counts or {}).get("completed", 0) > 0):
         status = BatchStatus.ENDED  # it died half-way: something was executed and is paid for
+    if status is BatchStatus.UNKNOWN and output_file_id and _end_time(raw):
+        status = BatchStatus.ENDED  # whatever the word means: it names its end and its answers
     return BatchSnapshot(
         provider_id=provider_id,
         status=status,
@@ -102,7 +104,7 @@ def batch_snapshot(raw: Mapping[str, Any]) -> BatchSnapshot:
         output_file_id=output_file_id,
         error_file_id=identifier(raw.get("error_file_id")),
         counts=counts,
-        problems=tuple(_problems(raw.get("errors"))),
+        problems=tuple(_problems(raw.get("errors"), raw.get("error"))),
         raw=storable(raw),
     )
 
@@ -168,14 +170,18 @@ def _counts(value: object) -> dict[str, int] | None:
     return dict(list(known.items())[:_MOST_COUNTS]) or None
 
 
-def _problems(errors: object) -> Iterable[FileProblem]:
-    data = errors.get("data") if isinstance(errors, Mapping) else errors
-    for entry in data if isinstance(data, list) else ():
-        if isinstance(entry, Mapping):
-            yield FileProblem(
-                code=word(entry.get("code")) or "unknown",
-                message=prose(entry.get("message")) or "",
-                line=whole(entry.get("line")),
-                param=word(entry.get("param")) or "",
-                custom_id=identifier(entry.get("custom_id")),
-            )
+def _problems(*told: object) -> Iterable[FileProblem]:
+    """The complaints, as the API lists them; or as one object, or as text alone."""
+    for errors in told:
+        listed = errors.get("data") if isinstance(errors, Mapping) and "data" in errors else errors
+        for entry in listed if isinstance(listed, list) else [listed]:
+            if isinstance(entry, Mapping) and any(entry.get(name) for name in ("code", "type", "message")):
+                yield FileProblem(
+                    code=word(entry.get("code")) or word(entry.get("type")) or "unknown",
+                    message=prose(entry.get("message")) or "",
+                    line=whole(entry.get("line")),
+                    param=word(entry.get("param")) or "",
+                    custom_id=identifier(entry.get("custom_id")),
+                )
+            elif isinstance(entry, str) and entry.strip():
+                yield FileProblem(code="unknown", message=prose(entry) or "", line=None)

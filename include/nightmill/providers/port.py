@@ -89,11 +89,14 @@ class BatchSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a look-up of a submitted batch found. `complete` is False when the listing could not be read to its end:
-    then an empty `found` proves nothing."""
+    """What a look-up of a submitted batch found. `complete` is False when the listing was not surely read past the time
+    that was asked for, `why` says what it lacks: then an empty `found` proves nothing. `listed` is False where the
+    provider has no listing at all."""
 
     found: Sequence[BatchSnapshot]
     complete: bool
+    why: str = ""
+    listed: bool = True
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -201,7 +204,8 @@ class BatchProvider(Protocol):
         """Create the batch. Sent exactly once (no SDK retries); `token` goes into the metadata."""
 
     def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
-        """Look for batches made from this file or carrying this token, paging back to `since` (UTC)."""
+        """Look for batches made from this file or carrying this token, paging back to `since` (UTC) as the provider's
+        own clock shows it."""
 
     def list_submitted(self, since: datetime) -> SearchResult:
         """Every batch with a token of nightmill's in its metadata that was made after `since` (UTC), whoever made

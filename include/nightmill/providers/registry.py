@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import TypeVar
 
 from nightmill.domain.errors import ConfigError
@@ -31,6 +32,11 @@ def batch_routes(adapter: str, connection: ProviderConnection) -> Routes:
     """Which paths of its Batch API the server lacks. Raises ConfigError for an unknown adapter, and the provider's
     faults."""
     return _adapter(_ROUTES, adapter)(connection)
+
+
+def clock_behind(adapter: str, connection: ProviderConnection) -> timedelta | None:
+    """How far the provider's clock is behind ours; None where it does not show it. Raises as `list_models` does."""
+    return _adapter(_CLOCKS, adapter)(connection)
 
 
 def known_adapters() -> tuple[str, ...]:
@@ -68,7 +74,14 @@ def _openai_routes(connection: ProviderConnection) -> Routes:
     return batch_routes(connection)
 
 
+def _openai_clock(connection: ProviderConnection) -> timedelta | None:
+    from nightmill.providers.openai_models import clock_behind
+
+    return clock_behind(connection)
+
+
 _PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
 _WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}
 _MODELS: dict[str, Callable[[ProviderConnection], frozenset[str]]] = {"openai": _openai_models}
 _ROUTES: dict[str, Callable[[ProviderConnection], Routes]] = {"openai": _openai_routes}
+_CLOCKS: dict[str, Callable[[ProviderConnection], timedelta | None]] = {"openai": _openai_clock}

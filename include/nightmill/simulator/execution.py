@@ -145,6 +145,10 @@ def output_id(batch_id: str) -> str:
     return f"file-o{batch_id[6:]}"
 
 
+def is_output(file_id: str) -> bool:
+    return file_id.startswith("file-o")
+
+
 def error_id(batch_id: str) -> str:
     return f"file-e{batch_id[6:]}"
 

@@ -17,7 +17,12 @@ from nightmill.simulator.ledger import Ledger
 from nightmill.simulator.odd_answers import SPOILING
 
 Counter = Literal[
-    "drop_create_reply", "fail_create_after_accept", "hide_files", "cut_content", "cut_content_unannounced"
+    "drop_create_reply",
+    "fail_create_after_accept",
+    "hide_files",
+    "hide_counts",
+    "cut_content",
+    "cut_content_unannounced",
 ]
 _ANY_FILE, _CALLS_SEEN, _CALLS_STRUCK = "file", "calls seen", "calls struck"
 
@@ -106,6 +111,19 @@ class FaultBoard:
             for fault in self.plan.refuse_file
             if fault.times is None or self.times_struck(fault, _ANY_FILE) < fault.times
         ]
+
+    def short_content(self, file_id: str, whole: bytes, now: float | None) -> bytes:
+        """What there is of an output file at this download, counted and logged; at a look at its size, where `now` is
+        None."""
+        fault = self.plan.short_content
+        if fault is None:
+            return whole
+        there = fault.shown(whole, self.times_struck(fault, file_id))
+        if now is not None and there != whole:
+            with self._ledger.transaction() as connection:
+                _count(connection, [(fault.key, file_id)])
+                log(connection, now, "short_content", {"file": file_id, "bytes": len(there), "whole": len(whole)})
+        return there
 
     def record_file_refusal(self, fault: FileRefusal, batch_id: str, lines: Sequence[int], now: float) -> None:
         with self._ledger.transaction() as connection:

@@ -115,6 +115,36 @@ class FileRefusal(Fault):
     message: str = "The input file was refused."
 
 
+class ShortContent(Fault):
+    """Output files of ended batches that are not whole in their first `times` downloads: they grow from one to the
+    next, are empty, or an error object comes in their place. Sizes and counts are those of the moment."""
+
+    kind: Literal["growing", "empty", "error"] = "growing"
+    times: int | None = Field(default=3, ge=1)
+
+    def shown(self, whole: bytes, downloads: int) -> bytes:
+        """What is seen of a file after so many downloads."""
+        if self.times is not None and downloads >= self.times:
+            return whole
+        if self.kind == "growing":
+            part = whole[: len(whole) * downloads // (self.times or 2)]
+            return part[: part.rfind(b"\n") + 1]
+        return b"" if self.kind == "empty" else b'{"error": {"message": "The file is not ready yet.", "code": null}}'
+
+
+class Listing(BaseModel):
+    """How GET /v1/batches departs from what OpenAI documents. `before` and `after` are other people's batches on the
+    account, made before the first and after the last one of ours."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    order: Literal["newest first", "oldest first"] = "newest first"
+    hidden: bool = False  # shows none of ours
+    repeating: bool = False  # `after` is ignored, and more is promised for ever
+    before: int = Field(default=0, ge=0)
+    after: int = Field(default=0, ge=0)
+
+
 class FaultPlan(BaseModel):
     """What goes wrong. Delays come after the work is done and before the answer leaves, except for
     `content_delay_s`, which comes before the first byte. The chunk is the unit of `slow_content_ms`."""
@@ -127,6 +157,9 @@ class FaultPlan(BaseModel):
     answer: tuple[OddAnswer, ...] = ()
     call: tuple[CallFault, ...] = ()
     refuse_file: tuple[FileRefusal, ...] = ()
+    short_content: ShortContent | None = None
+    listing: Listing | None = None
+    clock_behind_s: float = 0  # all times of batches and files, and the Date of every answer
     hold: bool = False  # batches stay in_progress until this is false again
     hold_after: int | None = Field(default=None, ge=0)  # while held, execute at most this many lines of each batch
     stuck: Literal["validating", "finalizing", "cancelling"] | None = None  # batches stay so while this is set
@@ -134,7 +167,9 @@ class FaultPlan(BaseModel):
     status_shown: str | None = None  # unfinished batches show this word
     counts_lie: bool = False  # batches say that all their requests completed
     usage_shown: Literal["impossible", "none"] | None = None  # what ended batches say instead of their usage
+    total_off: int = 0  # batches count so many requests more than they have
     hide_files: int = Field(default=0, ge=0)  # the next N retrievals of an ended batch name no result files
+    hide_counts: int = Field(default=0, ge=0)  # the next N retrievals of an ended batch count nothing
     empty_error_files: bool = False  # every batch ends with an error file, an empty one where nothing failed
     cut_content: int = Field(default=0, ge=0)  # the next N downloads stop half-way, their length announced
     cut_content_unannounced: int = Field(default=0, ge=0)  # the same at the end of a line, no length announced

@@ -39,6 +39,7 @@ class _Server(uvicorn.Server):
             lifespan="on",
             ws="none",
             timeout_graceful_shutdown=1,
+            date_header=False,  # the clock that is shown is the fault plan's
         )
         super().__init__(config)
         self._on_started = on_started

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import Blocked
 from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, prices, shards
+from nightmill.storage import batches, contracts, fence, prices, publications, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import ShardLabel
 
 log = logging.getLogger(__name__)
+
+_SLACK = timedelta(minutes=5)  # between clocks; a scheduled interval ends when its run begins
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel]:
@@ -25,10 +29,15 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel
         if batch.ended:
             log.info("batch %s is %s: %s", batch_id, batch.state, batch.state_reason)
             return []
+        asked = batch.state is BatchState.BLOCKED and batch.blocked_by == "preflight"
+        if asked:
+            batch = batches.move(conn, batch, BatchState.QUEUED, "preflight was cleared")
+            conn.commit()
         open_shards = list(shards.labels(conn, batch_id))
         if batch.state is BatchState.QUEUED:
             pinned = contracts.load(conn, batch.contract_id)
             _price(env, conn, batch, pinned, live, open_shards)
+            _look_ahead(conn, batch, env.now(), ask=bool(open_shards) and not asked)
         if batch.dry_run and batch.state is BatchState.QUEUED:
             batches.move(conn, batch, BatchState.ESTIMATED, "dry run")
             conn.commit()
@@ -62,3 +71,49 @@ def _price(
     conn.commit()
     for line in described(worked_out, env.now()):
         log.info("batch %s: %s", batch.batch_id, line)
+
+
+def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> None:
+    """Say what will come of publishing, as far as the interval decides it. With `ask` a person is asked before anything
+    is paid: raises Blocked, and clearing the task goes on.
+
+    An old interval is refused by publish; one that ends in the future makes publish refuse the nights before its end.
+    """
+    doubt = _refused_here(conn, batch) or _refused_later(batch, now)
+    conn.commit()
+    if doubt is None or batch.params.get("publish") == "no":
+        return
+    cause, meanwhile = doubt
+    log.warning("batch %s: %s", batch.batch_id, cause)
+    if batch.dry_run or not ask:
+        return
+    batches.move(conn, batch, BatchState.BLOCKED, cause, blocked_by="preflight")
+    conn.commit()
+    raise Blocked(
+        cause,
+        f"Nothing is paid so far. Cancel with `python -m nightmill cancel --batch {batch.batch_id}` and trigger a run "
+        f"for another interval; or clear preflight to go on all the same: {meanwhile}.",
+    )
+
+
+def _refused_here(conn: Connection, batch: Batch) -> tuple[str, str] | None:
+    shown = publications.current(conn, batch.view_name)
+    mine = publications.newness(batch)
+    if shown is None or mine is None or shown.newness <= mine:
+        return None
+    cause = (
+        f"publish would refuse this run: the view {batch.view_name} shows batch {shown.batch_id} of "
+        f"{shown.newness[0]:%Y-%m-%d %H:%M} UTC, which is newer than this run's {mine[0]:%Y-%m-%d %H:%M} UTC."
+    )
+    return cause, "its answers are paid and kept for reuse, and the view stays as it is"
+
+
+def _refused_later(batch: Batch, now: datetime) -> tuple[str, str] | None:
+    end = batch.data_interval_end
+    if end is None or end <= now + _SLACK:
+        return None
+    cause = (
+        f"this run's interval ends in the future, at {end:%Y-%m-%d %H:%M} UTC: once it is published, publish refuses "
+        f"every run whose interval ends before that, the scheduled ones too."
+    )
+    return cause, f"the view {batch.view_name} then shows this run until a later interval is published"

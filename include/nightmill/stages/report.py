@@ -10,16 +10,17 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
-from nightmill.domain.pricing import Price, price_on
+from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, usage
+from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gold import FieldAccuracy
 from nightmill.storage.ledger import Connection
 from nightmill.storage.publications import Published
+from nightmill.storage.strays import Booked
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class Report:
     accuracy: list[FieldAccuracy]
     shown: Published | None
     alerts: list[str]
+    late: Booked
 
 
 def run(env: Environment, batch_id: int) -> Report:
@@ -75,6 +77,7 @@ def build(env: Environment, batch_id: int) -> Report:
             accuracy=_accuracy(env, conn, pinned, batch),
             shown=publications.current(conn, batch.view_name),
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
+            late=strays.of_batch(conn, batch_id),
         )
 
 
@@ -147,7 +150,7 @@ def _money(report: Report) -> list[str]:
         + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
         *odd_in_words(spent),
     ]
-    lines += _failures(report)
+    lines += _failures(report) + _late(report)
     if report.receipt is None:
         return [*lines, f"receipt: no price is known for {report.model}; add one to nightmill.price"]
     paid = report.receipt
@@ -174,6 +177,19 @@ def _failures(report: Report) -> list[str]:
         paid = f"{cost(report.price, used):.4f}" if report.price is not None and used.can_be else "unknown"
         lines.append(f"  {kind:<14}{used.requests:>8}{used.prompt:>12}{used.completion:>12}{paid:>12}")
     return lines
+
+
+def _late(report: Report) -> list[str]:
+    """What was given up, ended all the same, and is paid beside everything else."""
+    late = report.late
+    if not late.batches:
+        return []
+    tokens = f"{late.prompt} tokens in, {late.completion} out"
+    if report.price is not None:
+        paid = batch_cost(report.price, late.prompt, late.cached, late.completion)
+        tokens += f", {paid:.4f} US dollars beside the receipt"
+    found = counted(late.batches, "provider batch")
+    return [f"found later: {found} that had been given up, {counted(late.answers, 'answer')}, {tokens}"]
 
 
 def _rows(rows: list[tuple[str, Any]]) -> list[str]:

@@ -11,7 +11,7 @@ from nightmill.domain.deadlines import Remedy
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.environment import Environment
-from nightmill.storage import contracts, maintenance
+from nightmill.storage import account_limits, contracts, maintenance, provider_batches
 from nightmill.storage.ledger import Connection
 from nightmill.storage.maintenance import Followed
 
@@ -26,6 +26,11 @@ def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
                 done += _provider_batch(env, conn, one, dry_run)
         with maintenance.isolated(done, Sweep.STUCK, unit="shards that wait", conn=conn):
             done += _shards(env, conn)
+        with maintenance.isolated(done, Sweep.STUCK, unit="accounts that refuse", conn=conn):
+            done += [
+                Action(Sweep.STUCK, f"account {one.account}: {one}", alert=True)
+                for one in account_limits.stuck(conn, env.now())
+            ]
     return done
 
 
@@ -57,12 +62,14 @@ def _shards(env: Environment, conn: Connection) -> list[Action]:
 
 def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> tuple[str, bool]:
     """Ask the provider to end it; what came of that, and whether it failed. The shard records what comes of it: this
-    sweep writes nothing of its own."""
+    sweep notes only that it asked."""
     assert one.provider_id is not None
     pinned = contracts.load(conn, one.contract_id)
     conn.commit()
     if dry_run:
         return f"{one.provider_id} would be cancelled at the provider", False
+    provider_batches.note_stop_asked(conn, one.provider_batch_id)  # else its shard takes it for a person's doing
+    conn.commit()
     try:
         with env.provider(pinned) as provider:
             now = provider.cancel(one.provider_id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg.rows import class_row
@@ -30,9 +30,12 @@ COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has 
 class ProviderBatch:
     """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
 
-    `refused` says how the provider's validation refused the whole file: `capacity` (no room now), `named` (bad lines,
-    by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the named
-    lines may be. `counts` are the provider's own, at the last look.
+    `refused` says how the provider refused the whole file: `capacity` (no room now), `size` (too large), `named` (bad
+    lines, by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the
+    named lines may be. `counts` are the provider's own, at the last look. `taken_at` is when it was first seen past the
+    provider's validation, `over_at` when it was seen to have ended, `unknown_since` since when its status is one that
+    nobody knows, `stop_asked_at` when nightmill asked the provider to cancel it, `provider_made_at` its birth by the
+    provider's clock.
     """
 
     provider_batch_id: int
@@ -56,6 +59,13 @@ class ProviderBatch:
     refused: str | None
     counts: dict[str, int] | None
     suspects: list[list[int]] | None = None
+    file_bytes: int = 0
+    model: str = ""
+    taken_at: datetime | None = None
+    over_at: datetime | None = None
+    unknown_since: datetime | None = None
+    stop_asked_at: datetime | None = None
+    provider_made_at: datetime | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -69,6 +79,11 @@ class ProviderBatch:
     def finished(self) -> int:
         """Requests that the provider finished, well or not; all of them where it does not count."""
         return requests_done(self.counts) if self.counts else self.requests
+
+    @property
+    def stopped_by_hand(self) -> bool:
+        """Whether somebody else than nightmill cancelled it at the provider."""
+        return (self.raw_status or "").casefold().startswith("cancel") and self.stop_asked_at is None
 
     def carries(self) -> Iterable[int]:
         """Every ordinal it carries, in order."""
@@ -96,6 +111,17 @@ def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
         return cursor.execute(sql.text("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
 
 
+def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
+    """One provider batch. Raises IllegalTransition where there is none."""
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(sql.text("provider_batch_get"), {"provider_batch_id": provider_batch_id}).fetchone()
+    if row is None:
+        raise IllegalTransition(
+            f"There is no provider batch {provider_batch_id}.", "Take its number from the task's log or the message."
+        )
+    return row
+
+
 def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
     """Those of the ordinals whose key a live provider batch of another batch of the job carries, open or cancelled."""
     scope = {"batch_id": batch_id, "job": job, "cancelled_wait_s": CANCELLED_WAIT_S}
@@ -107,9 +133,9 @@ def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8M
     return found
 
 
-def lock_sending(conn: Connection, job: str, account: str, model: str) -> None:
-    """Serialise intents of one job and of one account's model until the transaction ends."""
-    conn.execute(sql.text("lock_sending"), {"job": job, "account": f"{account}/{model}"})
+def lock_sending(conn: Connection, job: str, account: str) -> None:
+    """Serialise intents of one job and of one account, and what is learnt of its limits, until the transaction ends."""
+    conn.execute(sql.text("lock_sending"), {"job": job, "account": account})
 
 
 def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
@@ -125,7 +151,7 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
     A file that is larger than the whole budget is let through alone: the provider says what it thinks of it.
     """
     fence.enter(conn, holder)
-    lock_sending(conn, intent.job, intent.account, intent.model)
+    lock_sending(conn, intent.job, intent.account)
     if intent.enqueued_cap is not None:
         waiting = enqueued_tokens(conn, intent.account, intent.model)
         if waiting and waiting + intent.prompt_tokens > intent.enqueued_cap:
@@ -206,18 +232,37 @@ def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, fi
 
 
 def record_poll(
-    conn: Connection, holder: fence.Holder, batch: ProviderBatch, raw_status: str, counts: dict[str, int] | None
-) -> None:
-    """Note the provider's present status and progress without an edge."""
+    conn: Connection,
+    holder: fence.Holder,
+    batch: ProviderBatch,
+    raw_status: str,
+    counts: dict[str, int] | None,
+    **facts: Any,
+) -> ProviderBatch:
+    """Note what the provider says just now, without an edge. `facts` are `output_file_id` and `error_file_id` (what was
+    named once stays named), `usage`, `made_at` by its clock, and `taken_at`, `over_at` or `unknown_at`: now, where it
+    is past its validation, has ended, or shows a status that nobody knows."""
     fence.enter(conn, holder)
-    conn.execute(
-        sql.text("provider_batch_poll"),
-        {
-            "provider_batch_id": batch.provider_batch_id,
-            "raw_status": raw_status,
-            "counts": Jsonb(counts) if counts is not None else None,
-        },
-    )
+    values = dict.fromkeys(_SEEN) | facts
+    values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}
+    values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
+    with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        return cursor.execute(sql.text("provider_batch_poll"), values).fetchone() or batch
+
+
+_SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "over_at", "unknown_at")
+
+
+def note_stop_asked(conn: Connection, provider_batch_id: int) -> None:
+    """Note, before the call, that it is nightmill that asks the provider to cancel it."""
+    conn.execute(sql.text("provider_batch_ask_to_stop"), {"provider_batch_id": provider_batch_id})
+
+
+def clock_behind(conn: Connection, account: str) -> timedelta:
+    """How much earlier than ours the provider's clock was, at the least, when it made the last batches of an account;
+    zero where it was not, or where nothing tells."""
+    row = conn.execute(sql.text("provider_clock"), {"account": account}).fetchone()
+    return max(timedelta(), -row[0]) if row and row[0] is not None else timedelta()
 
 
 def any_of_batch(conn: Connection, batch_id: int) -> bool:

@@ -35,6 +35,11 @@ def current(conn: Connection, view: str, *, lock: bool = False) -> Published | N
         return cursor.execute(query, {"view_name": view}).fetchone()
 
 
+def newness(batch: Batch) -> list[datetime] | None:
+    """What orders a batch among those of its view; None before it is frozen."""
+    return None if batch.frozen_at is None else [batch.data_interval_end or batch.frozen_at, batch.frozen_at]
+
+
 def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     """Flip the view to this batch and end the batch, in the caller's transaction.
 
@@ -52,8 +57,7 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
         )
     conn.execute(sql.text("published_first_lock"), {"view_name": batch.view_name})
     shown = current(conn, batch.view_name, lock=True)
-    newness = [batch.data_interval_end or batch.frozen_at, batch.frozen_at]
-    if shown is not None and shown.newness > newness:
+    if shown is not None and shown.newness > (newness(batch) or []):
         raise Terminal(
             f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
             "Nothing to do, or roll the view back if the older result is wanted.",

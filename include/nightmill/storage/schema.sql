@@ -454,6 +454,45 @@ end $$;
 
 ALTER FUNCTION nightmill.require_partitioned(parent text) OWNER TO nightmill_owner;
 
+CREATE TABLE nightmill.account_limit (
+    account text NOT NULL,
+    model text NOT NULL,
+    refusals integer DEFAULT 0 NOT NULL,
+    refused_as text,
+    refused_since timestamp with time zone,
+    refused_at timestamp with time zone,
+    next_at timestamp with time zone,
+    probe bigint,
+    known_until bigint DEFAULT 0 NOT NULL,
+    tokens bigint,
+    tokens_refused bigint,
+    file_bytes bigint,
+    file_requests bigint,
+    size_refused_at timestamp with time zone,
+    CONSTRAINT account_limit_refused CHECK (((refusals > 0) = (refused_since IS NOT NULL))),
+    CONSTRAINT account_limit_refused_known CHECK ((refused_as = ANY (ARRAY['queue'::text, 'size'::text, 'rate'::text])))
+);
+
+ALTER TABLE nightmill.account_limit OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.account_limit IS 'What an account was seen to take of a model, for all runs: while it refuses, one probe goes out at a time';
+
+COMMENT ON COLUMN nightmill.account_limit.refusals IS 'Creates refused in a row; 0 = the last one was taken';
+
+COMMENT ON COLUMN nightmill.account_limit.next_at IS 'The next probe goes out no sooner';
+
+COMMENT ON COLUMN nightmill.account_limit.probe IS 'The provider batch that goes out alone; null = none so far';
+
+COMMENT ON COLUMN nightmill.account_limit.known_until IS 'Refusals of provider batches up to this one tell nothing new: they left before the first refusal was seen';
+
+COMMENT ON COLUMN nightmill.account_limit.tokens IS 'Prompt tokens that are known, or hoped, to fit into its queue';
+
+COMMENT ON COLUMN nightmill.account_limit.tokens_refused IS 'Prompt tokens that did not fit: what was in the queue and the file that was refused, at the first of the refusals';
+
+COMMENT ON COLUMN nightmill.account_limit.file_bytes IS 'A file of twice as many bytes was refused as too large';
+
+COMMENT ON COLUMN nightmill.account_limit.file_requests IS 'A file of twice as many requests was refused as too large';
+
 CREATE TABLE nightmill.attempt (
     batch_id bigint NOT NULL,
     ordinal bigint NOT NULL,
@@ -584,10 +623,15 @@ CREATE TABLE nightmill.provider_batch (
     evidence_deleted_at timestamp with time zone,
     refused text,
     suspects jsonb,
+    taken_at timestamp with time zone,
+    over_at timestamp with time zone,
+    unknown_since timestamp with time zone,
+    stop_asked_at timestamp with time zone,
+    provider_made_at timestamp with time zone,
     CONSTRAINT provider_batch_file_before_create CHECK (((state = ANY (ARRAY['INTENT'::text, 'ABANDONED'::text])) OR (input_file_id IS NOT NULL))),
     CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
     CONSTRAINT provider_batch_refused_ended CHECK (((refused IS NULL) OR (state = 'ABANDONED'::text))),
-    CONSTRAINT provider_batch_refused_known CHECK ((refused = ANY (ARRAY['capacity'::text, 'named'::text, 'unnamed'::text]))),
+    CONSTRAINT provider_batch_refused_known CHECK ((refused = ANY (ARRAY['capacity'::text, 'size'::text, 'named'::text, 'unnamed'::text]))),
     CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text]))),
     CONSTRAINT provider_batch_suspects_named CHECK (((suspects IS NULL) OR (refused = 'named'::text)))
 );
@@ -596,9 +640,19 @@ ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
 
-COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider''s validation refused the whole file: no room, bad lines by number or id, or no line named';
+COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider refused the whole file: no room, too large, bad lines by number, or no line named';
 
 COMMENT ON COLUMN nightmill.provider_batch.suspects IS 'Groups of ordinals, each of which goes into a file of its own: what the named lines may be';
+
+COMMENT ON COLUMN nightmill.provider_batch.taken_at IS 'When it was first seen past the provider''s validation: its queue had room for it';
+
+COMMENT ON COLUMN nightmill.provider_batch.over_at IS 'When the provider was first seen to say that it ended; what is missing then is waited for from here on';
+
+COMMENT ON COLUMN nightmill.provider_batch.unknown_since IS 'Since when the provider shows a status that nobody knows; null while it is known';
+
+COMMENT ON COLUMN nightmill.provider_batch.stop_asked_at IS 'When nightmill asked the provider to cancel it; null = whoever cancelled it is somebody else';
+
+COMMENT ON COLUMN nightmill.provider_batch.provider_made_at IS 'When it was made, by the provider''s own clock';
 
 CREATE VIEW nightmill.attempt_cost AS
  SELECT attempt.batch_id,
@@ -647,6 +701,24 @@ ALTER TABLE nightmill.batch ALTER COLUMN batch_id ADD GENERATED ALWAYS AS IDENTI
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE nightmill.breaker (
+    batch_id bigint NOT NULL,
+    kind text NOT NULL,
+    state text NOT NULL,
+    since timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    cause text,
+    remedy text,
+    CONSTRAINT breaker_kind_known CHECK ((kind = ANY (ARRAY['failures'::text, 'cancelled'::text]))),
+    CONSTRAINT breaker_open CHECK (((state = 'open'::text) = ((cause IS NOT NULL) AND (remedy IS NOT NULL)))),
+    CONSTRAINT breaker_state_known CHECK ((state = ANY (ARRAY['watching'::text, 'passed'::text, 'probing'::text, 'open'::text])))
+);
+
+ALTER TABLE nightmill.breaker OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.breaker IS 'Why a batch sends nothing more before a person clears its task (open), or only a few requests at first (probing)';
+
+COMMENT ON COLUMN nightmill.breaker.since IS 'Only what settles later counts';
 
 CREATE TABLE nightmill.contract (
     contract_id bigint NOT NULL,
@@ -1076,6 +1148,27 @@ ALTER TABLE nightmill.state_edge OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.state_edge IS 'Legal state edges; equal to domain/states.py (tested)';
 
+CREATE TABLE nightmill.stray_batch (
+    account text NOT NULL,
+    provider_id text NOT NULL,
+    provider_batch_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    raw_status text NOT NULL,
+    booked_at timestamp with time zone,
+    answers bigint,
+    prompt_tokens bigint,
+    cached_tokens bigint,
+    completion_tokens bigint,
+    CONSTRAINT stray_batch_booked CHECK (((booked_at IS NULL) OR (answers IS NOT NULL)))
+);
+
+ALTER TABLE nightmill.stray_batch OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.stray_batch IS 'Batches at a provider that carry a token of this ledger and were given up, or made twice: stopped, read and booked';
+
+COMMENT ON COLUMN nightmill.stray_batch.answers IS 'Lines that were executed, and so are paid for';
+
 CREATE TABLE nightmill.transition (
     transition_id bigint NOT NULL,
     entity text NOT NULL,
@@ -1111,11 +1204,17 @@ CREATE TABLE nightmill.view_definition (
 
 ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
 
+ALTER TABLE ONLY nightmill.account_limit
+    ADD CONSTRAINT account_limit_pkey PRIMARY KEY (account, model);
+
 ALTER TABLE ONLY nightmill.batch
     ADD CONSTRAINT batch_dag_id_run_id_incarnation_key UNIQUE (dag_id, run_id, incarnation);
 
 ALTER TABLE ONLY nightmill.batch
     ADD CONSTRAINT batch_pkey PRIMARY KEY (batch_id);
+
+ALTER TABLE ONLY nightmill.breaker
+    ADD CONSTRAINT breaker_pkey PRIMARY KEY (batch_id, kind);
 
 ALTER TABLE ONLY nightmill.contract
     ADD CONSTRAINT contract_job_folder_hash_key UNIQUE (job, folder_hash);
@@ -1183,6 +1282,9 @@ ALTER TABLE ONLY nightmill.shard
 ALTER TABLE ONLY nightmill.state_edge
     ADD CONSTRAINT state_edge_pkey PRIMARY KEY (entity, from_state, to_state);
 
+ALTER TABLE ONLY nightmill.stray_batch
+    ADD CONSTRAINT stray_batch_pkey PRIMARY KEY (account, provider_id);
+
 ALTER TABLE ONLY nightmill.transition
     ADD CONSTRAINT transition_pkey PRIMARY KEY (transition_id);
 
@@ -1199,6 +1301,8 @@ CREATE INDEX gate_verdict_batch ON nightmill.gate_verdict USING btree (batch_id,
 
 CREATE INDEX provider_batch_live ON nightmill.provider_batch USING btree (job) WHERE (state <> ALL (ARRAY['COLLECTED'::text, 'ABANDONED'::text]));
 
+CREATE INDEX provider_batch_of_account ON nightmill.provider_batch USING btree (account, model, provider_batch_id DESC);
+
 CREATE INDEX provider_batch_shard ON nightmill.provider_batch USING btree (shard_id);
 
 CREATE INDEX publication_view ON nightmill.publication USING btree (view_name, publish_seq DESC);
@@ -1208,6 +1312,10 @@ CREATE UNIQUE INDEX result_effective ON nightmill.result USING btree (key) WHERE
 CREATE UNIQUE INDEX result_superseded ON nightmill.result USING btree (key, revision) WHERE (NOT effective);
 
 CREATE INDEX reuse_usage_batch ON nightmill.reuse_usage USING btree (batch_id);
+
+CREATE INDEX stray_batch_of_batch ON nightmill.stray_batch USING btree (batch_id);
+
+CREATE INDEX stray_batch_open ON nightmill.stray_batch USING btree (found_at) WHERE (booked_at IS NULL);
 
 CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, transition_id);
 
@@ -1236,6 +1344,9 @@ ALTER TABLE ONLY nightmill.batch
 ALTER TABLE ONLY nightmill.batch
     ADD CONSTRAINT batch_payload_batch_id_fkey FOREIGN KEY (payload_batch_id) REFERENCES nightmill.batch(batch_id);
 
+ALTER TABLE ONLY nightmill.breaker
+    ADD CONSTRAINT breaker_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
@@ -1262,6 +1373,12 @@ ALTER TABLE ONLY nightmill.reuse_usage
 
 ALTER TABLE ONLY nightmill.shard
     ADD CONSTRAINT shard_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.stray_batch
+    ADD CONSTRAINT stray_batch_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.stray_batch
+    ADD CONSTRAINT stray_batch_provider_batch_id_fkey FOREIGN KEY (provider_batch_id) REFERENCES nightmill.provider_batch(provider_batch_id);
 
 GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
@@ -1321,6 +1438,9 @@ GRANT ALL ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens nu
 REVOKE ALL ON FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.require_partitioned(parent text) FROM PUBLIC;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.account_limit TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.account_limit TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.attempt TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.attempt TO nightmill_console;
@@ -1400,8 +1520,21 @@ GRANT UPDATE(refused) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
 GRANT UPDATE(suspects) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
+GRANT UPDATE(taken_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(over_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(unknown_since) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(stop_asked_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(provider_made_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.attempt_cost TO nightmill_console;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.breaker TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.breaker TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 
@@ -1509,6 +1642,9 @@ GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
 GRANT UPDATE(hold_until) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
+
+GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.stray_batch TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.stray_batch TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;

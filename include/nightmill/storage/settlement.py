@@ -301,7 +301,7 @@ def failed_items(conn: Connection, batch_id: int, ordinals: Int8Multirange) -> d
 
 
 def untried(conn: Connection, batch: ProviderBatch) -> bool:
-    """Whether nothing of its batch was accepted so far, and its own items were never asked for before."""
+    """Whether its items were never asked for before."""
     row = conn.execute(sql.text("attempts_untried"), _scope(batch)).fetchone()
     return bool(row and row[0])
 

@@ -12,14 +12,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from nightmill.simulator.batch_states import EDGES, TERMINAL, BatchRow, Status
-from nightmill.simulator.faults import FaultPlan
+from nightmill.simulator.batch_states import EDGES, BatchRow, Status
+from nightmill.simulator.faults import Listing
 from nightmill.simulator.file_store import StoredFile
 from nightmill.simulator.inference import ENDPOINTS
 from nightmill.simulator.refusal import Refusal, missing_parameter
 from nightmill.simulator.routes.context import Simulator, json_body, json_response, page, page_limit, route
+from nightmill.simulator.shown import batch_shown, listing_shown
 
 MOST_PAIRS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
+MOST_LISTED = 10_000  # while the listing is odd
 _PARAMETERS = frozenset({"endpoint", "input_file_id", "completion_window", "metadata", "output_expires_after"})
 
 
@@ -49,20 +51,7 @@ async def _reply_to_create(simulator: Simulator, request: Request, batch: BatchR
     elif await run_in_threadpool(take, "fail_create_after_accept", detail, time.time()):
         message = "The server had an error while processing your request. Sorry about that!"
         return Refusal(500, message, type="server_error")
-    return json_response(shown(simulator.faults.plan, batch))
-
-
-def shown(plan: FaultPlan, batch: BatchRow) -> dict[str, Any]:
-    """The batch object, as far as the fault plan lets the truth through."""
-    told = batch.as_json()
-    if plan.status_shown is not None and Status(batch.status) not in TERMINAL:
-        told["status"] = plan.status_shown
-    if plan.counts_lie:
-        told["request_counts"] = {"total": batch.total, "completed": batch.total, "failed": 0}
-    if plan.usage_shown is not None and told["usage"] is not None:
-        cached = {"input_tokens_details": {"cached_tokens": batch.input_tokens + 1_024}}
-        told["usage"] = told["usage"] | cached if plan.usage_shown == "impossible" else None
-    return told
+    return json_response(batch_shown(simulator.faults.plan, batch))
 
 
 def _accept(simulator: Simulator, body: Mapping[str, Any]) -> BatchRow | Refusal:
@@ -142,10 +131,12 @@ async def retrieve(simulator: Simulator, request: Request) -> Response | Refusal
     batch = await _find(simulator, request.path_params["batch_id"])
     if isinstance(batch, Refusal):
         return batch
-    told, faults = shown(simulator.faults.plan, batch), simulator.faults
+    told, faults = batch_shown(simulator.faults.plan, batch), simulator.faults
     has_files = bool(batch.output_file_id or batch.error_file_id)
     if has_files and await run_in_threadpool(faults.take, "hide_files", {"batch": batch.id}, time.time()):
         told |= {"output_file_id": None, "error_file_id": None}
+    if has_files and await run_in_threadpool(faults.take, "hide_counts", {"batch": batch.id}, time.time()):
+        told |= {"request_counts": {"total": 0, "completed": 0, "failed": 0}, "usage": None}
     return json_response(told)
 
 
@@ -154,11 +145,24 @@ async def list_batches(simulator: Simulator, request: Request) -> Response | Ref
     if isinstance(limit, Refusal):
         return limit
     cursor = request.query_params.get("after")
+    if simulator.faults.plan.listing is not None:
+        return await run_in_threadpool(_odd_listing, simulator, simulator.faults.plan.listing, limit, cursor)
     after = None if cursor is None else await _find(simulator, cursor)
     if isinstance(after, Refusal):
         return after
     found, more = await run_in_threadpool(simulator.batches.page, limit, after)
-    return json_response(page([shown(simulator.faults.plan, batch) for batch in found], more))
+    return json_response(page([batch_shown(simulator.faults.plan, batch) for batch in found], more))
+
+
+def _odd_listing(simulator: Simulator, odd: Listing, limit: int, cursor: str | None) -> Response:
+    found, _ = simulator.batches.page(MOST_LISTED, None)
+    listed = listing_shown(simulator.faults.plan, odd, found)
+    simulator.faults.note("listing", {"entries": len(listed), "after": cursor}, time.time())
+    if odd.repeating:
+        return json_response(page(listed[:limit], True))
+    ids = [one["id"] for one in listed]
+    start = ids.index(cursor) + 1 if cursor in ids else 0
+    return json_response(page(listed[start : start + limit], start + limit < len(listed)))
 
 
 async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -169,7 +173,7 @@ async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
         if isinstance(batch, Refusal):
             return batch
         if batch.status == Status.CANCELLING:
-            return json_response(shown(simulator.faults.plan, batch))
+            return json_response(batch_shown(simulator.faults.plan, batch))
         if Status.CANCELLING not in EDGES[Status(batch.status)]:
             return Refusal(409, f"Cannot cancel a batch with status '{batch.status}'.", code="invalid_status")
         if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, time.time()):

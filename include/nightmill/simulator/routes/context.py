@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Any
 
 import orjson
@@ -74,7 +75,9 @@ def route(simulator: Simulator, method: str, path: str, handler: Handler, *, cou
                 if failed is not None:
                     return failed
         answer = await handler(simulator, request)
-        return json_response(answer.body(), answer.status) if isinstance(answer, Refusal) else answer
+        response = json_response(answer.body(), answer.status) if isinstance(answer, Refusal) else answer
+        response.headers["date"] = formatdate(time.time() - simulator.faults.plan.clock_behind_s, usegmt=True)
+        return response
 
     return Route(path, endpoint, methods=[method])
 

@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute
 
+from nightmill.simulator.execution import is_output
 from nightmill.simulator.faults import FaultPlan
 from nightmill.simulator.file_store import StoredFile, file_not_found
 from nightmill.simulator.refusal import Refusal, missing_parameter
 from nightmill.simulator.routes.context import Simulator, json_response, page, page_limit, route
+from nightmill.simulator.shown import file_shown
 
 _SHORTEST_LIFE_S, _LONGEST_LIFE_S = 3600, 2_592_000
 
@@ -37,7 +39,7 @@ async def upload(simulator: Simulator, request: Request) -> Response | Refusal:
     if delay:
         await run_in_threadpool(simulator.faults.note, "upload_delay_s", {"file": stored.id}, time.time())
         await asyncio.sleep(delay)
-    return json_response(stored.as_json())
+    return json_response(file_shown(simulator.faults.plan, stored))
 
 
 def _check_upload(simulator: Simulator, form: FormData, file: object) -> Refusal | None:
@@ -80,7 +82,7 @@ async def list_files(simulator: Simulator, request: Request) -> Response | Refus
     found, more = await run_in_threadpool(
         simulator.files.page, time.time(), query.get("purpose"), limit, after, "asc" if order == "asc" else "desc"
     )
-    return json_response(page([file.as_json() for file in found], more))
+    return json_response(page([file_shown(simulator.faults.plan, file) for file in found], more))
 
 
 async def _find(simulator: Simulator, file_id: str) -> StoredFile | Refusal:
@@ -90,7 +92,11 @@ async def _find(simulator: Simulator, file_id: str) -> StoredFile | Refusal:
 
 async def retrieve(simulator: Simulator, request: Request) -> Response | Refusal:
     file = await _find(simulator, request.path_params["file_id"])
-    return file if isinstance(file, Refusal) else json_response(file.as_json())
+    if isinstance(file, Refusal):
+        return file
+    told = file_shown(simulator.faults.plan, file)
+    short = await run_in_threadpool(_short, simulator, file, None)
+    return json_response(told if short is None else told | {"bytes": len(short)})
 
 
 async def delete(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -112,10 +118,20 @@ async def content(simulator: Simulator, request: Request) -> Response | Refusal:
     cut = await _cut(simulator, request, file)
     if cut is not None:
         return cut
+    short = await run_in_threadpool(_short, simulator, file, time.time())
+    if short is not None:
+        return Response(short, media_type="application/octet-stream")
     path, media_type = simulator.files.path_of(file.id), "application/octet-stream"
     if not plan.slow_content_ms:
         return FileResponse(path, media_type=media_type, filename=file.filename)
     return StreamingResponse(_slowly(path, plan), headers={"content-length": str(file.bytes)}, media_type=media_type)
+
+
+def _short(simulator: Simulator, file: StoredFile, now: float | None) -> bytes | None:
+    """What there is of an output file so far, if the fault plan lets it come later than its batch's end."""
+    if simulator.faults.plan.short_content is None or not is_output(file.id):
+        return None
+    return simulator.faults.short_content(file.id, simulator.files.path_of(file.id).read_bytes(), now)
 
 
 async def _cut(simulator: Simulator, request: Request, file: StoredFile) -> Response | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 
@@ -15,9 +15,10 @@ from nightmill.domain.filters import chosen
 from nightmill.domain.job import Provider
 from nightmill.domain.nearest import aside
 from nightmill.domain.pricing import price_on
+from nightmill.domain.wording import duration
 from nightmill.environment import Connections
 from nightmill.providers.port import Routes
-from nightmill.providers.registry import batch_routes, list_models
+from nightmill.providers.registry import batch_routes, clock_behind, list_models
 from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.storage import batches, dead_letters, job_folders, prices, views
 from nightmill.storage.job_folders import Found
@@ -26,6 +27,7 @@ from nightmill.storage.sources import SourceSnapshot
 from nightmill.validators.definition import check_definition
 
 PATIENCE_S = 10.0
+CLOCK_LIMIT_S = 60.0  # between the provider and this machine; its answers tell whole seconds
 
 
 def examine_jobs(
@@ -64,7 +66,10 @@ def _job(
     definition = job.read()
     provider = definition.job.provider
     yield attempt(f"{job.name}: source", lambda: _source(connections, definition, now()))
-    yield attempt(f"{job.name}: provider", lambda: _provider(accounts, provider))
+    answers = attempt(f"{job.name}: provider", lambda: _provider(accounts, provider))
+    yield answers
+    if answers.status is not Status.FAILED:
+        yield attempt(f"{job.name}: provider's clock", lambda: _clock(accounts, provider))
     if ledger is None:
         yield Finding(
             f"{job.name}: view",
@@ -94,6 +99,7 @@ class _Accounts:
         self._connections = connections
         self.models = cache(self._ask)
         self.routes = cache(self._ask_for_routes)
+        self.clock_behind = cache(self._time)
 
     def is_open(self, conn_id: str) -> bool:
         """Whether its documents travel unencrypted to another machine."""
@@ -111,6 +117,24 @@ class _Accounts:
             return batch_routes(adapter, self._connections.provider(conn_id, PATIENCE_S))
         except NightmillError as fault:
             return fault
+
+    def _time(self, adapter: str, conn_id: str) -> timedelta | None:
+        return clock_behind(adapter, self._connections.provider(conn_id, PATIENCE_S))
+
+
+def _clock(accounts: _Accounts, provider: Provider) -> str | Doubt:
+    """What was made when, at the provider, shows whether it took a create whose reply was lost."""
+    behind = accounts.clock_behind(provider.adapter, provider.conn_id)
+    if behind is None:
+        return f"{provider.conn_id} does not show what time it is there"
+    apart_s, which = abs(behind.total_seconds()), "behind" if behind > timedelta() else "ahead of"
+    if apart_s > CLOCK_LIMIT_S:
+        return Doubt(
+            f"the clock of {provider.conn_id} is {duration(apart_s)} {which} this machine's",
+            "Set this machine's clock by NTP. If it is right, tell the provider: a create whose reply was lost is "
+            "looked for by the provider's clock, which takes longer and may have to ask you.",
+        )
+    return f"{provider.conn_id} is {apart_s:.0f} s {which} this machine"
 
 
 def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:

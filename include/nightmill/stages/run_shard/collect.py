@@ -19,7 +19,7 @@ from nightmill.domain.errors import (
 )
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
-from nightmill.stages.run_shard.alike import all_failed_alike
+from nightmill.stages.run_shard import awaited, breaker
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
 from nightmill.storage import fence, payloads, provider_batches, settlement
@@ -32,24 +32,32 @@ FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files th
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
-    """Bring both result files into the ledger and end the provider batch as COLLECTED.
+    """Bring both result files into the ledger and end the provider batch as COLLECTED, unless it still owes answers
+    that may come: then nothing is settled, it stays ENDED, and is looked at again.
 
     Safe to repeat from any point: items that are in the ledger already are passed over.
     """
     files = _ResultFiles(context, one)
     reader = ResultReader(context, one, settlement.attempted(context.conn, one))
     context.conn.commit()
-    _look(context, one, reader, files)
-    alike = None if context.winding_down else all_failed_alike(context, one, files.paths)
-    context.conn.commit()
-    reader.give_up_none = alike is not None
+    waits_until = awaited.until(context, one)
+    pauses_s = FURTHER_LOOKS_S if context.env.now() >= waits_until else FURTHER_LOOKS_S[:1]
+    _look(context, one, reader, files, pauses_s)
+    reader.give_up_none = breaker.look(context, one, files.paths)
+    missing = len(reader.unspoken())
+    told = awaited.told(one, missing)
+    if told:
+        context.note(f"provider batch {one.provider_batch_id}: {told}")
+    if missing and awaited.may_come(context, one, missing, waits_until):
+        return
     failures: Counter[FailureClass] = Counter()
     total = _settled(context, one, reader, files.paths, failures)
     if not context.winding_down:  # what a stopped batch did not answer was not executed
         total += _lost(context, one, reader)
     files.drop()
+    awaited.ask_if_stopped_by_hand(context, one)
     collected = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.COLLECTED, "every line is in the ledger"
+        context.conn, context.holder, one, ProviderBatchState.COLLECTED, told or "every line is in the ledger"
     )
     context.conn.commit()
     context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
@@ -61,13 +69,6 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
             f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
             "account has no budget left.",
             "Raise the account's budget or quota, then clear this task: these items lost no attempt.",
-        )
-    if alike is not None:
-        raise Blocked(
-            f"All {one.requests} lines of provider batch {one.provider_batch_id} failed with the same error "
-            f"({alike}), and nothing of this batch was accepted so far: no item was given up.",
-            "If the job's parameters are the reason, cancel this batch, correct job.yaml and trigger a new run. If the "
-            "documents are, clear this task: they are sent once more and then dead-lettered.",
         )
 
 
@@ -136,7 +137,9 @@ def _goes_on(longer: Path, shorter: Path) -> bool:
     return True
 
 
-def _look(context: ShardContext, one: ProviderBatch, reader: ResultReader, files: _ResultFiles) -> None:
+def _look(
+    context: ShardContext, one: ProviderBatch, reader: ResultReader, files: _ResultFiles, pauses_s: Sequence[float]
+) -> None:
     """Fetch the files, and again before items count as lost: asking for them again is paid, and a transfer can be cut
     at the end of a line where nobody says how long the file is. Once more in any case; then, after growing pauses,
     while they hold fewer lines than the provider says it finished. Nothing is settled meanwhile, so that what stands in
@@ -149,7 +152,7 @@ def _look(context: ShardContext, one: ProviderBatch, reader: ResultReader, files
         return lines
 
     lines = look()
-    for number, pause_s in enumerate(FURTHER_LOOKS_S):
+    for number, pause_s in enumerate(pauses_s):
         if not reader.unspoken() or (number and lines >= one.finished):
             return
         time.sleep(pause_s)

@@ -1,20 +1,22 @@
 """Files that the provider's validation refused as a whole. Nothing was executed; one bad item must not stop the rest.
 
-Capacity waits. Items that are surely meant are cut out; what a line number may mean is sent apart from the others.
-Where no line is named, the file's items are sent again in halves, until the bad ones stand alone. What all lines share
-needs a person.
+A full queue waits, a file that is too large makes smaller ones. Items that are surely meant are cut out; what a line
+number may mean is sent apart from the others. Where no line is named, the file's items are sent again in halves, one
+after the other, until the bad ones stand alone. What all lines share needs a person.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from nightmill.domain.breaker import FEWEST
 from nightmill.domain.errors import Blocked
-from nightmill.domain.failures import QUEUE_FULL_CODES, Failure, FailureClass, classify_line_error
+from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import START_ANEW, counted
 from nightmill.providers.port import FileProblem
-from nightmill.stages.run_shard.alike import FEWEST
+from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.named_lines import Complaint, Named, named_by
 from nightmill.storage import fence, provider_batches, settlement
@@ -42,10 +44,13 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     if context.winding_down:
         return abandon(context, one, "refused by the provider's validation")
     codes = {problem.code for problem in problems}
-    if not codes.isdisjoint(QUEUE_FULL_CODES):
-        context.send_nothing = True
-        context.look_again_in(context.live.provider.poll_interval_s * 2)
-        return abandon(context, one, "enqueued-token limit reached at the provider", refused="capacity")
+    of_the_file = [problem for problem in problems if problem.line is None]
+    limits = [limit_of(problem.code, "", problem.message) for problem in of_the_file]
+    if Limit.QUEUE in limits:
+        return throttle.refused(context, one, Limit.QUEUE)
+    if Limit.SIZE in limits:
+        said = of_the_file[limits.index(Limit.SIZE)]
+        return too_large(context, one, too_large_in(said.code, said.message))
     complaints = [(problem, classify_line_error(400, problem.code, problem.message)) for problem in problems]
     out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in complaints)
     if codes & SHARED_CODES or out_of_credit or _all_alike(context, one, complaints):
@@ -71,6 +76,14 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     return given_up
 
 
+def too_large(context: ShardContext, one: ProviderBatch, found: Dimensions) -> ProviderBatch:
+    """Send smaller files after this one; a request that is too large alone gives up."""
+    if one.requests == 1 and not context.winding_down:
+        return _cut_out(context, one, Named(dict.fromkeys(one.carries(), _TOO_LARGE), ()))
+    return throttle.refused(context, one, Limit.SIZE, found=found)
+
+
+_TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "its file of one request is too large for the provider")
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
@@ -157,7 +170,15 @@ def apart(
 ) -> list[dict[int, int]]:
     """The wanted items (ordinal -> tokens) by the files they may share: first those that nothing is held against, then
     each group of suspects of a refused file, and the items of each file that was refused without a word on which, in
-    two halves.
+    two halves."""
+    rest, groups = suspects_apart(wanted, refused, failed)
+    return [rest, *groups] if rest else groups
+
+
+def suspects_apart(
+    wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
+) -> tuple[dict[int, int], list[dict[int, int]]]:
+    """Those that nothing is held against, and the groups of the others that share a file.
 
     `refused` is oldest first: an item belongs to the last file, the smallest one, that it was refused with, unless it
     was executed after that.
@@ -173,9 +194,15 @@ def apart(
         for group in _halves(sorted(held)) if one.refused == "unnamed" else one.suspects or ():
             taken = {ordinal: rest.pop(ordinal) for ordinal in group if ordinal in held and ordinal in rest}
             groups += [taken] if taken else []
-    return [rest, *groups] if rest else groups
+    return rest, groups
 
 
 def _halves(suspects: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
     middle = (len(suspects) + 1) // 2
     return suspects[:middle], suspects[middle:]
+
+
+def is_one_tried(former: Iterable[ProviderBatch]) -> bool:
+    """Whether a file that may hold a suspect is under way: while it is, the other groups wait."""
+    last = max((one.provider_batch_id for one in former if one.refused in ("named", "unnamed")), default=0)
+    return any(one.live and one.taken_at is None and one.provider_batch_id > last for one in former)

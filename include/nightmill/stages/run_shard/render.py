@@ -37,12 +37,16 @@ def one_file(
     wanted: Mapping[int, int],
     failed: Mapping[int, FailedItem],
     token_budget: int | None,
+    learnt: tuple[int | None, int | None] = (None, None),
 ) -> RequestFile:
     """Render the first of the wanted items (ordinal -> prompt tokens) that fit into one file.
 
-    At least one item is taken, so that a giant gets a file of its own. Memory: one payload segment.
+    At least one item is taken, so that a giant gets a file of its own. `learnt` are the most bytes and requests that a
+    refusal taught: a guess, so that an item beyond it is sent all the same. Memory: one payload segment.
     """
     limits = context.limits
+    most_bytes = min(limits.bytes_per_file, learnt[0] or limits.bytes_per_file)
+    most_requests = min(limits.requests_per_file, learnt[1] or limits.requests_per_file)
     path = context.directory / f"{token}.jsonl"
     ordinals: list[int] = []
     too_long: list[int] = []
@@ -53,8 +57,8 @@ def one_file(
                 too_long.append(ordinal)
                 continue
             full = (
-                len(ordinals) >= limits.requests_per_file
-                or size + len(request.line) > limits.bytes_per_file
+                len(ordinals) >= most_requests
+                or size + len(request.line) > most_bytes
                 or (token_budget is not None and tokens + request.prompt_tokens > token_budget)
             )
             if full and ordinals:

@@ -6,40 +6,53 @@ import random
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from itertools import islice
 
 from nightmill.domain.backoff import retry_delay_s
 from nightmill.domain.failures import Failure, FailureClass
-from nightmill.stages.run_shard import advance, refused, render
+from nightmill.stages.run_shard import advance, breaker, refused, render, throttle
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import fence, provider_batches, reuse, settlement
-from nightmill.storage.provider_batches import Intent
+from nightmill.storage import breakers, fence, provider_batches, reuse, settlement
+from nightmill.storage.provider_batches import Intent, ProviderBatch
 from nightmill.storage.ranges import multirange
 from nightmill.storage.settlement import FailedItem
-
-MOST_HALVINGS = 6  # a queue that others keep full must not grind files to dust
 
 
 def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
     """Send those of the unsettled items (ordinal -> prompt tokens) that are not carried and wait for no retry round."""
     wanted = _candidates(context, unsettled)
-    if not wanted or context.send_nothing:
+    if not wanted:
+        return
+    if context.blocked():
+        context.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
+        context.look_again_in(300)
+        return
+    breaker.refuse_open(context)
+    if context.send_nothing:
         return
     ranges = multirange(wanted)
     failed = settlement.failed_items(context.conn, context.batch.batch_id, ranges)
     former = provider_batches.of_shard(context.conn, context.shard.shard_id)
     context.conn.commit()
     _postpone(context, wanted, failed)
-    if wanted and context.blocked():
-        context.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
-        context.look_again_in(300)
-        return
-    for group in refused.apart(wanted, former, failed):
-        while group and not context.send_nothing:
-            handled = _one_file(context, group, failed)
-            if handled is None:
-                return
-            for ordinal in handled:
-                group.pop(ordinal, None)
+    rest, groups = refused.suspects_apart(wanted, former, failed)
+    if _send_all(context, rest, failed) and groups:
+        if refused.is_one_tried(former):
+            context.look_again_in(context.live.provider.poll_interval_s)
+            return
+        _one_file(context, groups[0], failed)
+        context.look_again_in(context.live.provider.poll_interval_s)
+
+
+def _send_all(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> bool:
+    """Send file after file; whether that came to its end."""
+    while wanted and not context.send_nothing:
+        handled = _one_file(context, wanted, failed)
+        if handled is None:
+            return False
+        for ordinal in handled:
+            wanted.pop(ordinal, None)
+    return not context.send_nothing
 
 
 def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> None:
@@ -118,16 +131,36 @@ def _answered_meanwhile(context: ShardContext, wanted: Iterable[int]) -> set[int
 
 def _one_file(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> list[int] | None:
     """Send one file of the wanted items and return the items that are dealt with; None when nothing can go out now."""
+    most = breaker.most_now(context)
+    if most == 0 or not throttle.is_open(context):
+        context.conn.commit()
+        return None
     budget = _token_budget(context)
     if budget is not None and budget < next(iter(wanted.values())) and budget < (_cap(context) or 0):
         _no_room(context)
         return None
-    learned = _learned_budget(context)
+    known, now = throttle.standing(context), context.env.now()
+    learned = known.room(_enqueued(context), now)
+    if learned == 0:
+        _no_room(context)
+        return None
     budget = min((one for one in (budget, learned) if one is not None), default=None)
-    file = render.one_file(context, secrets.token_hex(8), wanted, failed, budget)
+    chosen = wanted if most is None else dict(islice(wanted.items(), most))
+    file = render.one_file(context, secrets.token_hex(8), chosen, failed, budget, known.file_limits(now))
     _refuse_too_long(context, file.too_long)
     if not file.ordinals:
         return file.too_long
+    one = _intended(context, file, alone=most is not None)
+    if one is None:
+        return None
+    advance.provider_batch(context, one, file)
+    file.path.unlink()
+    return file.ordinals + file.too_long
+
+
+def _intended(context: ShardContext, file: render.RequestFile, *, alone: bool) -> ProviderBatch | None:
+    """The provider batch of a file that goes out; None where something speaks against it by now. `alone`: no other one
+    of its batch may be under way."""
     intent = Intent(
         job=context.pinned.name,
         token=file.token,
@@ -140,14 +173,18 @@ def _one_file(context: ShardContext, wanted: dict[int, int], failed: Mapping[int
     )
     if _taken_elsewhere(context, intent):
         return None
+    if alone and breakers.standing(context.conn, context.batch.batch_id).in_flight:
+        context.conn.commit()
+        context.look_again_in(context.live.provider.poll_interval_s * 4)
+        return None
     one = provider_batches.intend(context.conn, context.holder, intent)
-    context.conn.commit()
     if one is None:
         _no_room(context)
+    elif not throttle.admits(context, one):
+        context.conn.rollback()  # somebody else probes since a moment
         return None
-    advance.provider_batch(context, one, file)
-    file.path.unlink()
-    return file.ordinals + file.too_long
+    context.conn.commit()
+    return one
 
 
 def _refuse_too_long(context: ShardContext, ordinals: list[int]) -> None:
@@ -171,7 +208,7 @@ def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
     Enters the transaction of the intent and takes the job's lock, so that of two batches only one sends a key.
     """
     fence.enter(context.conn, context.holder)
-    provider_batches.lock_sending(context.conn, intent.job, intent.account, intent.model)
+    provider_batches.lock_sending(context.conn, intent.job, intent.account)
     ranges = multirange(intent.ordinals)
     elsewhere = provider_batches.carried_elsewhere(context.conn, context.batch.batch_id, intent.job, ranges)
     if not context.batch.params.get("reprocess"):
@@ -194,24 +231,13 @@ def _cap(context: ShardContext) -> int | None:
 
 
 def _token_budget(context: ShardContext) -> int | None:
-    """Prompt tokens that the account takes now."""
+    """Prompt tokens that the account takes now, as job.yaml has it."""
     cap = _cap(context)
-    if cap is None:
-        return None
+    return None if cap is None else max(0, cap - _enqueued(context))
+
+
+def _enqueued(context: ShardContext) -> int:
+    """Prompt tokens of the account's files of this model that have not ended."""
     waiting = provider_batches.enqueued_tokens(context.conn, context.account, context.pinned.job.provider.model)
     context.conn.commit()
-    return max(0, cap - waiting)
-
-
-def _learned_budget(context: ShardContext) -> int | None:
-    """Prompt tokens of one file after the provider refused files as a whole: half as many after each refusal in a
-    row, because the account's real limit cannot be read; None when the last file was taken."""
-    too_large: list[int] = []
-    for one in reversed(provider_batches.of_shard(context.conn, context.shard.shard_id)):
-        if one.live:
-            continue
-        if one.refused != "capacity":
-            break
-        too_large.append(one.prompt_tokens)
-    context.conn.commit()
-    return too_large[-1] >> min(len(too_large), MOST_HALVINGS) if too_large else None
+    return waiting

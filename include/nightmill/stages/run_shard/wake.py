@@ -14,7 +14,7 @@ from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
 from nightmill.stages.run_shard.context import LONGEST_WAIT, ShardContext
-from nightmill.storage import batches, contracts, fence, progress, provider_batches, reuse, settlement, shards
+from nightmill.storage import batches, breakers, contracts, fence, progress, provider_batches, reuse, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
@@ -78,7 +78,9 @@ def _take(conn: Connection, batch: Batch, shard: Shard, fresh: bool) -> tuple[Ba
     """Take the shard over. The first shard moves its batch to RUNNING; the task that blocked it unblocks it."""
     name = f"shard {shard.shard_id}"
     if batch.state is BatchState.BLOCKED and fresh and batch.blocked_by == name and batch.blocked_from:
+        cause = batch.state_reason
         batch = batches.move(conn, batch, BatchState(batch.blocked_from), f"{name} was cleared")
+        breakers.reset(conn, batch.batch_id, cause)
     if batch.state is BatchState.QUEUED and not shard.ended:
         fence.enter_exclusive(conn, batch.holder)
         batch = batches.get(conn, batch.batch_id)  # another shard may have moved it while we waited

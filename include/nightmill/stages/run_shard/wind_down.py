@@ -17,12 +17,14 @@ from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment, scratch
-from nightmill.stages.run_shard import advance
+from nightmill.stages.run_shard import advance, poll
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, contracts, maintenance, provider_batches, settlement, shards
 from nightmill.storage.fence import Holder
 from nightmill.storage.ledger import Connection
 from nightmill.storage.provider_batches import ProviderBatch
+
+FOLLOWED = timedelta(days=30)  # how long providers keep results
 
 
 def run(
@@ -122,18 +124,25 @@ def _out_of_reach(
     env: Environment, conn: Connection, holder: Holder, one: ProviderBatch, fault: ConfigError
 ) -> list[Action]:
     told = f"provider batch {one.provider_batch_id}: {fault.cause}"
-    return [Action(Sweep.CANCELLED, told, one.batch_id, alert=True), *_given_up(env, conn, holder, one)]
+    return [Action(Sweep.CANCELLED, told, one.batch_id, alert=True), *_given_up(env, conn, holder, one, reached=False)]
 
 
-def _given_up(env: Environment, conn: Connection, holder: Holder, one: ProviderBatch) -> list[Action]:
-    """Nothing waits for ever: what could not be ended and collected by then holds no tokens and no items any more."""
+def _given_up(
+    env: Environment, conn: Connection, holder: Holder, one: ProviderBatch, *, reached: bool = True
+) -> list[Action]:
+    """Nothing waits for ever: what could not be ended and collected by then holds no tokens and no items any more. A
+    batch that the provider still has is read and booked whenever it ends, as long as its results are kept there."""
     now = next(again for again in provider_batches.of_shard(conn, one.shard_id) if again.token == one.token)
     since = now.ended_at or now.submitted_at or now.uploaded_at or now.intent_at
-    if not now.live or env.now() <= since + advance.LATE:
-        conn.commit()
+    conn.commit()
+    if not now.live or env.now() <= since + poll.LATE:
         return []
-    reason = f"cancelled, and still {now.state} after {advance.LATE}"
+    name = f"provider batch {now.provider_batch_id}"
+    if reached and now.state is ProviderBatchState.SUBMITTED and env.now() <= since + FOLLOWED:
+        told = f"{name}: given up waiting, look at {now.provider_id} at the provider; it is read once it has ended"
+        return [Action(Sweep.CANCELLED, told, now.batch_id, alert=True)]
+    reason = f"cancelled, and still {now.state} after {poll.LATE}"
     provider_batches.move(conn, holder, now, ProviderBatchState.ABANDONED, reason)
     conn.commit()
-    told = f"provider batch {now.provider_batch_id}: given up, look at {now.provider_id or 'it'} at the provider"
+    told = f"{name}: given up, look at {now.provider_id or 'it'} at the provider"
     return [Action(Sweep.CANCELLED, told, now.batch_id, alert=True)]

@@ -1,7 +1,6 @@
-select not exists (select from nightmill.attempt where batch_id = %(batch_id)s and class is null)
-    and not exists (
-        select
-        from nightmill.attempt
-        where batch_id = %(batch_id)s and %(ordinals)s::int8multirange @> ordinal
-            and provider_batch_id <> %(provider_batch_id)s
-    )
+select not exists (
+    select
+    from nightmill.attempt
+    where batch_id = %(batch_id)s and %(ordinals)s::int8multirange @> ordinal
+        and provider_batch_id <> %(provider_batch_id)s
+)

@@ -7,4 +7,5 @@ from unnest(%(shard_ids)s::int8[]) as watched (shard_id)
 left join nightmill.shard on shard.shard_id = watched.shard_id
 left join nightmill.batch on batch.batch_id = shard.batch_id
 left join nightmill.provider_batch on provider_batch.shard_id = watched.shard_id
-    and provider_batch.state = 'SUBMITTED' and coalesce(shard.hold_until <= clock_timestamp(), true)
+    and provider_batch.state = 'SUBMITTED' and provider_batch.unknown_since is null -- else its shard polls it
+    and coalesce(shard.hold_until <= clock_timestamp(), true)
