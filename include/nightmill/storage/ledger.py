@@ -32,7 +32,7 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     try:
         conn, settings = startup_options.connect(arguments(dsn) | {"application_name": application})
     except psycopg.OperationalError as fault:
-        raise unreachable("The ledger database", "nightmill_db", fault) from fault
+        raise unreachable("The ledger database cannot be reached", "the connection nightmill_db", fault) from fault
     except psycopg.ProgrammingError:  # it quotes the address
         raise ConfigError(
             "The address of the ledger database is none.",
@@ -53,16 +53,16 @@ async def connect_async(dsn: str, *, application: str) -> psycopg.AsyncConnectio
     return conn
 
 
-def unreachable(which: str, conn_id: str, fault: psycopg.OperationalError) -> Transient:
-    """A database that no connection could be made to, and why."""
+def unreachable(which: str, connection: str, fault: psycopg.OperationalError) -> Transient:
+    """A database that no connection could be made to (`which` says so), and why."""
     said = str(fault)
-    remedy = f"Check the connection {conn_id} (host, port, login) and that the server runs."
+    remedy = f"Check {connection} (host, port, login) and that the server runs."
     if "certificate" in said:
         remedy = (
-            f"Let sslrootcert in the extra of connection {conn_id} name the certificate of the authority that signed "
+            f"Let sslrootcert in the extra of {connection} name the certificate of the authority that signed "
             "the server's, or correct the host: verify-full wants the name in the certificate."
         )
-    return Transient(f"{which} cannot be reached: {said.splitlines()[0]}", remedy)
+    return Transient(f"{which}: {said.splitlines()[0]}", remedy)
 
 
 @contextmanager

@@ -52,7 +52,8 @@ def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
         names = {"application_name": "nightmill freeze", "client_encoding": "UTF8"}
         conn, own = startup_options.connect(opened | names)
     except psycopg.OperationalError as fault:
-        raise unreachable(f"The source database behind {asked.conn_id!r}", asked.conn_id, fault) from fault
+        which = f"The source database behind {asked.conn_id!r} cannot be reached"
+        raise unreachable(which, f"the Airflow connection {asked.conn_id}", fault) from fault
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.read_only = True
     exact_values.register(conn)
