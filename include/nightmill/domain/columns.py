@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
@@ -30,10 +30,13 @@ _FORMATS = {"date": "date", "date-time": "timestamp with time zone", "uuid": "uu
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One typed column: its name and Postgres type."""
+    """One typed column: its name and Postgres type, whether output.py lets it be null, and what it says of the field.
+    Two columns are the same where name and type are."""
 
     name: str
     sql_type: str
+    nullable: bool = field(default=False, compare=False)
+    comment: str = field(default="", compare=False)
 
 
 def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
@@ -66,7 +69,22 @@ def typed_columns(schema: Mapping[str, Any]) -> list[Column]:
         raise BrokenJobFolder(
             [Mistake("output.py", None, f"Output.{name}", "is too long for a column", remedy) for name in long]
         )
-    return [Column(name, _sql_type(field, definitions)) for name, field in properties.items()]
+    return [_column(name, one, definitions) for name, one in properties.items()]
+
+
+def _column(name: str, one: Mapping[str, Any], definitions: Mapping[str, Any]) -> Column:
+    said = one.get("description")
+    comment = " ".join(said.split()) if isinstance(said, str) else ""
+    return Column(name, _sql_type(one, definitions), _may_be_null(one, definitions), comment)
+
+
+def _may_be_null(one: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
+    if "$ref" in one:
+        return _may_be_null(definitions[one["$ref"].rsplit("/", 1)[-1]], definitions)
+    options = [*one.get("anyOf", ()), *one.get("oneOf", ())]
+    if options:
+        return any(_may_be_null(option, definitions) for option in options)
+    return one.get("type") == "null" or None in one.get("enum", ()) or one.get("const", "") is None
 
 
 def _sql_type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

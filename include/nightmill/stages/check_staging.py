@@ -32,10 +32,11 @@ LIMIT_S = 3600  # of one check
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
-    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for an ended batch."""
+    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for one at rest."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: nothing to check", batch_id, batch.state)
             return False
         batch = batches.unblock(conn, batch, STAGE)

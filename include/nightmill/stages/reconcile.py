@@ -22,7 +22,8 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
     """Count, record the completion gate, and move on to VALIDATING; gaps beyond the job's limit end the batch."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, batch.state_reason)
             return batch
         batch = batches.unblock(conn, batch, "reconcile")
