@@ -49,9 +49,11 @@ def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pip
     failed = batch_of(pipeline, batch_id)
     assert (failed.state, failed.counts) == (BatchState.PARTIAL_FAILED, {"accepted": 19, "dead_lettered": 1})
     assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
-    # Later tasks, cleared one by one, open nothing.
-    assert reconcile.run(pipeline.env, pipeline.live, batch_id).state is BatchState.PARTIAL_FAILED
-    assert publish.run(pipeline.env, batch_id, "tester") is None
+    # Later tasks, cleared one by one, open nothing and are red.
+    with pytest.raises(Terminal, match=r"is PARTIAL_FAILED .*nothing was published"):
+        reconcile.run(pipeline.env, pipeline.live, batch_id)
+    with pytest.raises(Terminal, match="nothing was published"):
+        publish.run(pipeline.env, batch_id, "tester")
     with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Trigger a new run"):
         report.run(pipeline.env, batch_id)
     assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]

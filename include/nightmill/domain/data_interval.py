@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import ConfigError, SourceError
 from nightmill.domain.filters import INTERVAL, parameters_of
 
 ONE_INTERVAL = "each run replaces the view: it then shows the rows of that run's interval and no others"
@@ -37,7 +37,7 @@ def moment(name: str, value: str | None) -> datetime | None:
 
 
 def refuse_unfit(query: str, start: datetime | None, end: datetime | None) -> None:
-    """Raise ConfigError where the query binds an end that the run does not have, or where nothing lies between them.
+    """Raise SourceError where the query binds an end that the run does not have, or where nothing lies between them.
 
     For the moment before a batch is opened: no clearing could give a run another interval.
     """
@@ -45,14 +45,14 @@ def refuse_unfit(query: str, start: datetime | None, end: datetime | None) -> No
     given = {"data_interval_start": start, "data_interval_end": end}
     missing = [name for name in sorted(needed) if given[name] is None]
     if missing:
-        raise ConfigError(
+        raise SourceError(
             f"The source query binds {_listed(missing)}, and this run has none: a run by hand gets no data interval.",
-            f"Trigger a new run and fill in {FORM} (`make run`: --data-interval START END).",
+            f"Fill in the data interval of a new run: {FORM} (`make run`: --data-interval START END).",
         )
     if start is not None and end is not None and (end < start or (end == start and needed == INTERVAL)):
-        raise ConfigError(
+        raise SourceError(
             f"The data interval of this run, {start.isoformat()} to {end.isoformat()}, holds nothing.",
-            f"Trigger a new run and fill in {FORM}, the earlier one first.",
+            f"Fill in the data interval of a new run: {FORM}, the earlier one first.",
         )
 
 

@@ -11,7 +11,7 @@ from nightmill.domain.filters import Filter
 
 
 class Publishing(StrEnum):
-    """Of a run. AUTO is decided when the run's batch is opened; a batch keeps YES or NO."""
+    """Of a run. AUTO is decided when the run's batch is opened; the params of a batch that is a preview keep NO."""
 
     AUTO = "auto"
     YES = "yes"

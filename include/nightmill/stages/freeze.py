@@ -88,6 +88,7 @@ def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> S
     values = chosen(filters, request.params)
     decision = decide(request.publish, filters, values, limit, by_hand=request.by_hand)
     _say_what_readers_will_see(decision, live.job.publish.view)
+    preview = decision.publish is Publishing.NO
     return Submission(
         job=live.name,
         view_name=live.job.publish.view,
@@ -95,7 +96,7 @@ def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> S
         run_id=request.run_id,
         contract_id=contract_id,
         dry_run=request.dry_run,
-        params=request.params | as_json(values) | {"publish": str(decision.publish)},
+        params=request.params | as_json(values) | ({"publish": str(Publishing.NO)} if preview else {}),
         note=request.note,
         requested_by=request.requested_by,
         data_interval_start=request.data_interval_start,

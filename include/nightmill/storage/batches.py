@@ -132,14 +132,21 @@ def get(conn: Connection, batch_id: int) -> Batch:
     return row
 
 
+def without_data(batch: Batch) -> Terminal | None:
+    """What a task says that looks at a batch which has ended unpublished, so that it is not green; None for others."""
+    if not batch.without_data:
+        return None
+    return Terminal(
+        f"Batch {batch.batch_id} of run {batch.run_id} is {batch.state} ({batch.state_reason}): nothing was published.",
+        "Trigger a new run, or clear freeze_snapshot of this one with its downstream tasks: a new batch begins, and "
+        "every accepted answer is reused.",
+    )
+
+
 def refuse_without_data(batch: Batch) -> None:
-    """Raise Terminal for a batch that has ended unpublished: a task that looks at it again must not be green."""
-    if batch.without_data:
-        raise Terminal(
-            f"Batch {batch.batch_id} of run {batch.run_id} is {batch.state} ({batch.state_reason}): readers see nothing"
-            " of it.",
-            "Clear freeze_snapshot of this run with its downstream tasks: a new batch reuses every accepted answer.",
-        )
+    """Raise it."""
+    if fault := without_data(batch):
+        raise fault
 
 
 def note_cleared(conn: Connection, batch: Batch, max_tries: int) -> None:

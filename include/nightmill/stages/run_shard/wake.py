@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked, NightmillError, StaleWriter
+from nightmill.domain.errors import Blocked, NightmillError, StaleWriter, Terminal
 from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
@@ -25,9 +25,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every item of the shard is settled, or its batch is at rest. `line` is for the log."""
+    """Every item of the shard is settled, or its batch is at rest. `line` is for the log; `fault` makes the task red:
+    the batch ended without data."""
 
     line: str
+    fault: Terminal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,16 @@ def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -
     """Take every next legal step of a shard. `fresh` is True when a person or a retry started the task, False when
     its trigger woke it.
 
-    Raises Terminal where the batch ended without data, Blocked when a person must act, StaleWriter when another wake-up
-    took the shard over meanwhile, Transient for faults of our own database or object store.
+    Raises Blocked when a person must act, StaleWriter when another wake-up took the shard over meanwhile, Transient
+    for faults of our own database or object store.
     """
     with ExitStack() as stack:
         conn = stack.enter_context(env.ledger())
         shard = shards.get(conn, shard_id)
         batch = batches.get(conn, shard.batch_id)
-        batches.refuse_without_data(batch)
         if batch.at_rest:
-            return Finished(f"shard {shard_id}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})")
+            line = f"shard {shard_id}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})"
+            return Finished(line, batches.without_data(batch))
         batch, shard, holder = _take(conn, batch, shard, fresh)
         if shard.ended:
             return Finished(f"shard {shard_id} is {shard.state} already")
