@@ -91,8 +91,8 @@ cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doc
 	@"$(BIN)/python" -m nightmill.local cli $(ARGS)
 
 .PHONY: test
-test: $(READY) ## Run the tests (ARGS="tests/local -k ports" runs some)
-	@"$(BIN)/python" -m pytest -m "not slow" $(ARGS)
+test: $(READY) ## Run the tests in two processes (ARGS="tests/local -k ports" runs some)
+	@"$(BIN)/python" -m pytest -m "not slow" -n 2 --no-loadscope-reorder $(ARGS)
 
 .PHONY: sweep
 sweep: $(READY) ## Run the tests that need minutes: the full form of what `make test` does small

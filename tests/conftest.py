@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.figures import NOTED
@@ -15,10 +16,41 @@ from nightmill.local.postgres import Server, start_server
 from nightmill.storage.migrate import init_db
 
 MakeDatabase = Callable[..., str]
+TESTS = Path(__file__).parent
+STACK = ("end_to_end", "local")  # one Airflow at a time
+LONG = ("end_to_end", "local", "crash", "faults", "chaos")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: needs minutes; not part of `make test`")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest begins first, so that no process waits for another one's last file."""
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in LONG)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Tests of one file share its fixtures, and those that start the local stack share one: they run in one process."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.split("::", 1)[0]
+            return "stack" if any(f"/{folder}/" in file for folder in STACK) else file
+
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    NOTED.extend(node.workeroutput.get("noted", ()))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["noted"] = NOTED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

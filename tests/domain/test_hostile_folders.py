@@ -71,8 +71,12 @@ def test_a_sooner_alarm_of_somebody_else_counts_and_a_later_one_is_set_again() -
 
 def test_ctrl_c_of_a_person_is_no_mistake_of_the_folder() -> None:
     pressed = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)"
-    with pytest.raises(KeyboardInterrupt):
-        mistakes_of(definition(output_py=pressed))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            mistakes_of(definition(output_py=pressed))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_what_output_py_prints_does_not_stand_in_the_output_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:

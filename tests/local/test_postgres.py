@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import signal
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,3 +118,16 @@ def test_a_copy_of_the_ledger_template_has_the_ledger_and_is_its_own(make_databa
     assert first != second
     assert ask(first, "select count(*) from nightmill.batch") == 0
     assert ask(second, "select count(*) > 0 from nightmill.migration") is True
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or shutil.which("useradd") is None, reason="only root makes accounts")
+def test_processes_that_need_the_account_at_once_agree_on_its_id() -> None:
+    """Two `useradd` at once gave two ids, of which one was lost: initdb then ran as a user who does not exist."""
+    name = f"nightmill-test-{os.getpid()}"
+    script = f"import nightmill.local.postgres_account as a; a.ACCOUNT = {name!r}; print(a.server_account().uid)"
+    try:
+        askers = [subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) for _ in range(4)]
+        seen = {int(asker.communicate()[0]) for asker in askers}
+        assert seen == {pwd.getpwnam(name).pw_uid}
+    finally:
+        subprocess.run(["userdel", name], check=False, capture_output=True)

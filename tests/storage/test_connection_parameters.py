@@ -81,7 +81,10 @@ def test_a_connection_to_a_source_does(ledger: Ledger) -> None:
 def test_a_connection_for_known_answers_does(ledger: Ledger) -> None:
     query = "select 'a' as source_id, current_setting('tcp_keepalives_idle') as title"
     with ledger.writer() as conn:
-        assert gold.load(conn, ledger.admin_dsn, Gold(query=query, fields=("title",))) == 1
+        assert (
+            gold.load(conn, ledger.admin_dsn, "source", Gold(query=query, fields=("title",)), statement_timeout_s=60)
+            == 1
+        )
         assert conn.execute("select answers::text from pg_temp.gold").fetchone() == ('{"title": "30"}',)
 
 

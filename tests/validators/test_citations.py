@@ -14,7 +14,8 @@ SOURCE = (
     "PREAMBLE. The Licensee shall pay to the Licensor a fee of $1,000 within thirty (30) days, except on holidays. "
     "Liability is unlimited; the rate is 5.1% of 10² units, 5½ miles or (2,500) at most. The non-exclusive licence is "
     "agree-\nment bound. “Fee” is US$5 million, from 10-\n20 to -5. It is notable that x < 5 and y > 3. Sections "
-    "1.1 . . . . 7 apply on 05 May; the day of ____, 2014 [***] is open. Twenty-five percent of the staff cannot vote."
+    "1.1 . . . . 7 apply on 05 May; the day of ____, 2014 [***] is open. Twenty-five percent of the staff cannot vote. "
+    "Licence 2026\n2027 fee."
 )
 
 
@@ -69,6 +70,7 @@ def test_another_spelling_is_found_at_its_place(quote, span):
         "the rate is 51% of",
         "102 units",
         "51/2 miles",
+        "licence 20262027 fee",  # a line break between numbers
         "2,500 at most",  # the brackets are part of the number
         "limited; the rate",
         "exclusive licence",

@@ -93,8 +93,12 @@ def test_a_signal_that_stops_the_process_passes_through_a_validator():
             os.kill(os.getpid(), signal.SIGINT)
             return value
 
-    with pytest.raises(KeyboardInterrupt):
-        AnswerReader(Pressed).read('{"text": "x"}')
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            AnswerReader(Pressed).read('{"text": "x"}')
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_limit_of_airflow_passes_through_a_validator():

@@ -55,7 +55,11 @@ def _require_schema(model: type[BaseModel], source: bytes) -> None:
 
 def line_of(source: bytes, name: str, field: str | None = None) -> int | None:
     """The line of a top-level class, or of one of its fields; None where there is none (it can be inherited)."""
-    for node in ast.parse(source).body:
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a text that runs can be too deep for this
+        return None
+    for node in statements:
         if isinstance(node, ast.ClassDef) and node.name == name:
             for entry in node.body if field else ():
                 if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name) and entry.target.id == field:

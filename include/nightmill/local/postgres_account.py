@@ -5,6 +5,7 @@ Postgres refuses to run as root, so a root user runs it as the account `pgserver
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import pwd
@@ -41,26 +42,33 @@ def server_account() -> Account:
     """The account to run Postgres as; creates `pgserver` when root has none yet."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), switch=False)
-    try:
-        entry = pwd.getpwnam(ACCOUNT)
-    except KeyError:
-        entry = _create_account()
+    entry = _account() or _create_account()
     return Account(entry.pw_uid, entry.pw_gid, switch=True)
 
 
-def _create_account() -> pwd.struct_passwd:
-    command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/bin/sh", ACCOUNT]
+def _account() -> pwd.struct_passwd | None:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True)
-    except (OSError, subprocess.CalledProcessError) as problem:
+        return pwd.getpwnam(ACCOUNT)
+    except KeyError:
+        return None
+
+
+def _create_account() -> pwd.struct_passwd:
+    """Create the account, one process at a time: two `useradd` at once may each give it another id, and one of
+    the ids is gone afterwards (seen with shadow 4.13)."""
+    command = ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/bin/sh", ACCOUNT]
+    with Path("/etc/passwd").open() as accounts:
+        fcntl.flock(accounts, fcntl.LOCK_EX)
+        if entry := _account():
+            return entry
         try:
-            return pwd.getpwnam(ACCOUNT)  # somebody else created it in the meantime
-        except KeyError:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as problem:
             raise ConfigError(
                 f"Postgres does not run as root, and the account {ACCOUNT} could not be created ({problem}).",
                 f"create it (`{' '.join(command)}`) or work as an ordinary user.",
             ) from problem
-    return pwd.getpwnam(ACCOUNT)
+        return pwd.getpwnam(ACCOUNT)
 
 
 def open_paths(account: Account, home: Path) -> None:

@@ -14,6 +14,8 @@ from nightmill.storage import job_folders, views
 from nightmill.storage.ledger import Connection, connect
 from nightmill.validators.definition import check_definition
 
+_SERVER_FAULTS = ("08", "53", "57")  # SQLSTATE classes: the server is gone, full or shutting down
+
 
 @dataclass(frozen=True, slots=True)
 class Applied:
@@ -62,6 +64,8 @@ def _without_folder(owner_dsn: str, built_in: Path, folders: set[str]) -> list[A
             done.append(Applied(job, built_in, view, "redefined"))
         except NightmillError as fault:
             done.append(Applied(job, built_in, None, "broken", fault))
+        except psycopg.Error as fault:
+            done.append(Applied(job, built_in, None, "broken", _unforeseen(built_in, fault)))
     return done + [
         Applied(one.job, built_in, one.view_name, "orphaned", None, f"{one}. {views.renamed(one.view_name, one.job)}")
         for one in orphans
@@ -79,7 +83,9 @@ def _owner(dsn: str) -> Iterator[Connection]:
             f"The login may not apply job folders: {fault.diag.message_primary}.",
             "Use a login that is a member of nightmill_owner, in the connection nightmill_owner.",
         ) from fault
-    except psycopg.Error as fault:
+    except psycopg.OperationalError as fault:
+        if (fault.sqlstate or "08")[:2] not in _SERVER_FAULTS:
+            raise
         raise Terminal(
             f"The database refused it ({type(fault).__name__}): {fault.diag.message_primary or 'connection lost'}.",
             "Mend what it names, then run apply again; `python -m nightmill doctor` looks at the ledger.",

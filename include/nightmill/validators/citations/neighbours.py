@@ -130,7 +130,7 @@ def _kept_after_digit(found: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def _kept_gap(gap: str) -> str:
-    body = gap.replace(JOIN, "")
+    body = gap.replace(JOIN, "").replace("\n", " ")
     if not body:
         return gap
     if len(body) > 1:
