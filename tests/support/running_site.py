@@ -73,6 +73,7 @@ class Site:
     client: AirflowClient
     provider: OtherProvider
     slow_provider: OtherProvider
+    nights_provider: OtherProvider
     jobs: Path
     source_dsn: str
 
