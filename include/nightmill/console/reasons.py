@@ -159,7 +159,7 @@ def _running(shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now:
 def _blocked(batch: Batch) -> list[str]:
     return [
         f"The batch waits for a person: {batch.state_reason}",
-        f"When that is mended, clear the task of {batch.blocked_by}; what was sent is still collected.",
+        f"When that is mended, clear the task of {batch.task_to_clear}; what was sent is still collected.",
     ]
 
 

@@ -34,7 +34,7 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
         if batch.state is BatchState.BLOCKED:
             raise Blocked(
                 f"Batch {batch_id} is BLOCKED by {batch.blocked_by}: {batch.state_reason}.",
-                f"Clear {batch.blocked_by} and its downstream tasks: marking it as success opens nothing.",
+                f"Clear {batch.task_to_clear} and its downstream tasks: marking it as success opens nothing.",
             )
         if batch.is_preview:
             _stage(conn, batch, before)

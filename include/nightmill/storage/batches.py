@@ -81,6 +81,12 @@ class Batch:
         return self.params.get("publish") == Publishing.NO
 
     @property
+    def task_to_clear(self) -> str:
+        """What a person clears to let it go on, as Airflow calls it; empty where nothing blocks it."""
+        blocked_by = self.blocked_by or ""
+        return f"run_shard ({blocked_by})" if blocked_by.startswith("shard ") else blocked_by
+
+    @property
     def freezing_failed(self) -> bool:
         """Whether it will not be frozen before a person clears its task. False while Airflow tries again."""
         return self.state is BatchState.CREATED and self.blocked_by is not None

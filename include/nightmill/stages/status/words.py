@@ -60,7 +60,7 @@ def block(one: Standing) -> list[str]:
     if one.gates:
         lines.append(_row("gates", ", ".join(f"{gate} {verdict}" for gate, verdict in one.gates)))
     if batch.blocked_by and batch.state is BatchState.BLOCKED:
-        lines.append(_row("to do", f"act on the reason above, then clear {batch.blocked_by} of the run"))
+        lines.append(_row("to do", f"act on the reason above, then clear {batch.task_to_clear} of the run"))
     lines += [_row("ALERT", alert) for alert in one.alerts]
     return lines
 

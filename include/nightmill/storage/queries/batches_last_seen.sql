@@ -1,4 +1,5 @@
--- When anything was last heard of each open batch; a preview waits for a person, however long. A shard that waits says until when, so that lies ahead.
+-- When anything was last heard of each open batch. A shard that waits says until when, so that lies ahead. A preview is
+-- done: retention cancels it.
 select batch.batch_id, batch.job, batch.contract_id,
     greatest(
         batch.created_at,
