@@ -118,8 +118,8 @@ def test_a_preview_is_left_by_a_cancel_or_for_a_later_publish_and_by_nothing_els
         conn.rollback()
     with pytest.raises(psycopg.Error, match="not a published batch"):
         pipeline.sql(
-            "insert into nightmill.published (view_name, publish_seq, batch_id, newness, gaps, published_at) "
-            "select 'notes', 1, batch_id, array[now(), now()], 0, now() from nightmill.batch"
+            "insert into nightmill.published (view_name, batch_id, publish_seq, published_at, gaps) "
+            "select 'notes', batch_id, 1, now(), 0 from nightmill.batch"
         )
     cancel(pipeline, first.batch_id)
     assert batch_of(pipeline, first.batch_id).state is BatchState.CANCELLED
@@ -140,7 +140,8 @@ def test_a_preview_is_not_abandoned_and_retention_cancels_it_after_the_time_of_a
     jobs = {pipeline.live.name: pipeline.live}
 
     def swept(sweep: Sweep, **options: Any) -> list[str]:
-        return [one.what for one in maintenance.run(pipeline.env, jobs, pipeline.admin_dsn, sweep, **options)]
+        done = maintenance.run(pipeline.env, jobs, pipeline.admin_dsn, sweep, **{"dry_run": False} | options)
+        return [one.what for one in done]
 
     pipeline.clock_offset += timedelta(days=89)
     assert swept(Sweep.ABANDONED) == []

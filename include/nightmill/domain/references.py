@@ -11,7 +11,8 @@ from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.filters import INTERVAL, lone_percents, parameters_of
 from nightmill.domain.job import MOST_EXPECTATIONS, Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
-from nightmill.domain.prompt import ROLES, Prompt
+from nightmill.domain.prompt import Prompt
+from nightmill.domain.prompt_messages import ROLES
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 

@@ -44,3 +44,7 @@ def duration(seconds: float) -> str:
 def dollars(amount: Decimal | str | None) -> str:
     """US dollars to a hundredth of a cent; None is a price that nobody knows."""
     return "price unknown" if amount is None else f"${Decimal(amount):,.4f}"
+
+
+# For what a batch keeps as it was frozen: an edit of job.yaml changes the next run.
+START_ANEW = "cancel this run and start a new one: a run keeps what it was frozen with, so clearing it changes nothing."

@@ -176,4 +176,6 @@ def _problems(errors: object) -> Iterable[FileProblem]:
                 code=word(entry.get("code")) or "unknown",
                 message=prose(entry.get("message")) or "",
                 line=whole(entry.get("line")),
+                param=word(entry.get("param")) or "",
+                custom_id=identifier(entry.get("custom_id")),
             )

@@ -10,8 +10,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from psycopg.conninfo import conninfo_to_dict
-
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
 from nightmill.domain.job import Expectation
@@ -22,7 +20,6 @@ from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, gates, ledger, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.connection_parameters import PATIENCE
 from nightmill.storage.ledger import Connection
 from nightmill.validators.argument_types import library, refusals
 from nightmill.validators.check_report import Staged, declared_words, described, verdict
@@ -87,7 +84,7 @@ def _validate(dsn: str, staged: Staged, checks: list[Expectation]) -> list[dict[
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_postgres(
-        "ledger", connection_string=_sqlalchemy_url(dsn), kwargs=_reading_only(dsn)
+        "ledger", connection_string="postgresql+psycopg://", kwargs=_reading_only(dsn)
     )
     asset = source.add_query_asset(
         "staging", query=f'select * from nightmill."rows_{staged.view}" where batch_id = {int(staged.batch_id)}'
@@ -103,23 +100,18 @@ def _validate(dsn: str, staged: Staged, checks: list[Expectation]) -> list[dict[
 
 
 def _reading_only(dsn: str) -> dict[str, Any]:
-    """How SQLAlchemy connects. Some expectations take SQL of their own, and this is the ledger: each statement is
-    prepared, so that it is one, in a READ ONLY transaction that nobody commits, and ends in time."""
-    options = conninfo_to_dict(dsn).get("options") or ""
-    timeout = f"{options} -c statement_timeout={LIMIT_S}s".strip()
-    return {
-        "connect_args": {"prepare_threshold": 0, "options": timeout},
-        "execution_options": {"postgresql_readonly": True},
-    }
+    """How SQLAlchemy connects: as everything does, whatever the address looks like. Some expectations take SQL of their
+    own, and this is the ledger: each statement is prepared, so that it is one, in a READ ONLY transaction that nobody
+    commits, and ends in time."""
 
+    def opened() -> Connection:
+        conn = ledger.connect(dsn, application="nightmill checks")
+        conn.prepare_threshold = 0
+        conn.execute("select pg_catalog.set_config('statement_timeout', %s, false)", (f"{LIMIT_S}s",))
+        conn.commit()
+        return conn
 
-def _sqlalchemy_url(dsn: str) -> str:
-    """The ledger's address for a library that opens the connection itself, as it is opened everywhere."""
-    from sqlalchemy.engine import make_url
-
-    url = make_url("postgresql+psycopg://" + dsn.split("://", 1)[1])
-    arguments = {name: value for name, value in ledger.arguments(dsn).items() if name in (*PATIENCE, "options")}
-    return url.update_query_dict(arguments).render_as_string(hide_password=False)
+    return {"creator": opened, "execution_options": {"postgresql_readonly": True}}
 
 
 def _expectation(gx: Any, check: Expectation) -> Any:

@@ -10,8 +10,8 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
-from nightmill.domain.pricing import Price, batch_cost, price_on
-from nightmill.domain.receipt import Receipt, Tokens, receipt
+from nightmill.domain.pricing import Price, price_on
+from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
 from nightmill.environment import Environment
@@ -159,8 +159,9 @@ def _money(report: Report) -> list[str]:
     spent = report.spent
     lines = [
         f"provider calls: {spent.requests}",
-        f"tokens: {spent.prompt} in, {spent.completion} out"
+        f"tokens: {in_words(spent)}"
         + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
+        *odd_in_words(spent),
     ]
     lines += _failures(report)
     if report.receipt is None:
@@ -186,8 +187,6 @@ def _failures(report: Report) -> list[str]:
         return []
     table: list[Sequence[object]] = []
     for kind, used in report.failed:
-        cost = "unknown"
-        if report.price is not None:
-            cost = f"{batch_cost(report.price, used.prompt, used.cached, used.completion):,.4f}"
-        table.append((kind, used.requests, used.prompt, used.completion, cost))
+        paid = f"{cost(report.price, used):,.4f}" if report.price is not None and used.can_be else "unknown"
+        table.append((kind, used.requests, used.prompt, used.completion, paid))
     return ["failed attempts (class, attempts, tokens in and out, US dollars)", *aligned(table)]

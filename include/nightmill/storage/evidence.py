@@ -80,7 +80,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts of one failure class and code (class None = accepted). `unreported` came without usage."""
+    """Attempts of one failure class and code (class None = accepted). `unreported` came without usage although they
+    were processed, `odd` with usage that cannot be."""
 
     failure_class: str | None
     code: str | None
@@ -88,7 +89,10 @@ class Attempts:
     prompt: int
     completion: int
     cached: int
+    cache_written: int
+    reasoning: int
     unreported: int
+    odd: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ class ProviderBatch:
     """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
 
     `refused` says how the provider's validation refused the whole file: `capacity` (no room now), `named` (bad lines,
-    by number) or `unnamed` (it does not say which); else None. `counts` are the provider's own, at the last look.
+    by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the named
+    lines may be. `counts` are the provider's own, at the last look.
     """
 
     provider_batch_id: int
@@ -54,6 +55,7 @@ class ProviderBatch:
     ended_at: datetime | None
     refused: str | None
     counts: dict[str, int] | None
+    suspects: list[list[int]] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -188,6 +190,7 @@ _FACTS = (
     "usage",
     "problems",
     "refused",
+    "suspects",
 )
 
 

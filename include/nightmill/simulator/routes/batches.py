@@ -59,6 +59,9 @@ def shown(plan: FaultPlan, batch: BatchRow) -> dict[str, Any]:
         told["status"] = plan.status_shown
     if plan.counts_lie:
         told["request_counts"] = {"total": batch.total, "completed": batch.total, "failed": 0}
+    if plan.usage_shown is not None and told["usage"] is not None:
+        cached = {"input_tokens_details": {"cached_tokens": batch.input_tokens + 1_024}}
+        told["usage"] = told["usage"] | cached if plan.usage_shown == "impossible" else None
     return told
 
 

@@ -10,9 +10,9 @@ from typing import NoReturn
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.nearest import aside, listed
-from nightmill.domain.pricing import Price, batch_cost, price_on
+from nightmill.domain.pricing import price_on
 from nightmill.domain.progress import Progress, seconds_left
-from nightmill.domain.receipt import Tokens
+from nightmill.domain.receipt import Tokens, cost
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, dead_letters, gates, prices, progress, usage
@@ -69,7 +69,7 @@ def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
         buckets=buckets,
         progress=seen,
         spent=spent,
-        cost=_cost(price, spent),
+        cost=cost(price, spent) if price else None,
         seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
         alerts=_freezing_failed(batch) + breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
         gates=tuple((one.gate, one.word) for one in gates.newest(conn, batch.holder)),
@@ -83,7 +83,3 @@ def _freezing_failed(batch: Batch) -> list[str]:
         f"freezing failed, and nobody tries again. Remedy: mend what the reason says, then clear {batch.blocked_by} of "
         f"run {batch.run_id}; or cancel: python -m nightmill cancel --batch {batch.batch_id}."
     ]
-
-
-def _cost(price: Price | None, spent: Tokens) -> Decimal | None:
-    return batch_cost(price, spent.prompt, spent.cached, spent.completion) if price else None

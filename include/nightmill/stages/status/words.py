@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from nightmill.domain.progress import one_line, refusals, repeats, waiting
+from nightmill.domain.receipt import in_words, odd_in_words
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted, dollars, duration
 from nightmill.environment import utc_now
@@ -68,7 +69,8 @@ def block(one: Standing) -> list[str]:
 def _money(one: Standing) -> list[str]:
     lines = []
     if one.spent.requests:
-        lines.append(_row("tokens", f"{one.spent.prompt:,} in, {one.spent.completion:,} out"))
+        lines.append(_row("tokens", in_words(one.spent)))
+        lines += [_row("usage", text) for text in odd_in_words(one.spent)]
         most = (one.batch.estimate or {}).get("batch_price")
         estimated = f" (estimate: at most {dollars(most)} without retries)" if most else ""
         lines.append(_row("cost", dollars(one.cost) + estimated))
