@@ -83,9 +83,9 @@ def _validate(dsn: str, staged: Staged, checks: list[Expectation]) -> list[dict[
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_postgres(
-        "ledger", connection_string="postgresql+psycopg://", kwargs=_reading_only(dsn)
-    )
+    # Great Expectations refuses an address without a login; the creator connects.
+    address = "postgresql+psycopg://login@ledger/ledger"
+    source = context.data_sources.add_postgres("ledger", connection_string=address, kwargs=_reading_only(dsn))
     asset = source.add_query_asset(
         "staging", query=f'select * from nightmill."rows_{staged.view}" where batch_id = {int(staged.batch_id)}'
     )
