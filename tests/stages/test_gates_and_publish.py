@@ -118,7 +118,7 @@ def test_a_failed_check_tells_the_observed_number_and_declared_words_but_no_text
         "expectations:\n"
         "- {type: ExpectColumnMeanToBeBetween, column: pages, min_value: 1000}\n"
         "- {type: ExpectTableRowCountToBeBetween, min_value: 1000}\n"
-        "- {type: ExpectColumnDistinctValuesToEqualSet, column: kind, value_set: [letter]}\n"
+        "- {type: ExpectColumnMostCommonValueToBeInSet, column: kind, value_set: [letter]}\n"
         "- {type: ExpectColumnMostCommonValueToBeInSet, column: title, value_set: [~~~]}\n",
     )
     batch = pipeline.freeze()
@@ -130,7 +130,7 @@ def test_a_failed_check_tells_the_observed_number_and_declared_words_but_no_text
     ((mean,),) = pipeline.sql("select avg(pages)::float8 from nightmill.rows_kinds")
     assert f"ExpectColumnMeanToBeBetween on pages saw {mean:g}" in told
     assert "ExpectTableRowCountToBeBetween saw 20" in told
-    assert re.search("ExpectColumnDistinctValuesToEqualSet on kind .*saw (note|echo)", told)
+    assert re.search("ExpectColumnMostCommonValueToBeInSet on kind .*saw (note|echo)", told)
     assert re.search(r"ExpectColumnMostCommonValueToBeInSet on title .*saw \d+ other value", told)
     for query in re.findall(r"^To look, as nightmill_owner: (.*);$", told, re.MULTILINE):
         assert pipeline.sql(query)
