@@ -14,7 +14,7 @@ GREEN = {"PUBLISHED", "STAGED"}
 
 @pytest.fixture(scope="module")
 def told(nights: Future[Nights]) -> Nights:
-    return nights.result(timeout=900)
+    return nights.result(timeout=1800)
 
 
 def test_what_is_green_has_data_and_what_has_no_data_is_red_and_says_what_to_do(told: Nights) -> None:
