@@ -230,6 +230,24 @@ def test_a_broken_folder_and_one_that_is_not_applied_are_told_apart(surgery: Sur
     assert failed["notes: job folder"]["seen"].endswith("provider.modle: unknown key; did you mean 'model'?")
 
 
+def test_a_view_whose_job_was_renamed_is_a_warning_and_apply_tells_it_too(
+    surgery: Surgery, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surgery.connect("nightmill_owner", surgery.pipeline.admin_dsn)
+    folder = surgery.pipeline.folder
+    surgery.pipeline.folder = folder.rename(folder.parent / "renamed")
+    surgery.pipeline.edit("job.yaml", "view: notes", "view: renamed")
+    assert main(["apply", "--jobs", str(folder.parent)]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "notes: orphaned: results.notes belongs to job notes, which has no folder; it goes on showing no rows" in told
+    )
+    assert "Name the folder notes again." in told
+    code, findings = surgery.run()
+    assert (code, findings["notes: view"]["status"]) == (0, "warning")
+    assert "set job = 'NEW_NAME' where view_name = 'notes'" in findings["notes: view"]["remedy"]
+
+
 def test_a_view_of_before_is_a_warning_until_apply(surgery: Surgery) -> None:
     surgery.pipeline.sql("alter view results.notes owner to nightmill_owner")
     code, findings = surgery.run()

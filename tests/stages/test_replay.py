@@ -188,6 +188,25 @@ def test_a_cancelled_batch_goes_on_as_its_child_with_only_what_is_missing(pipeli
     paid_once(pipeline, 20)
 
 
+def test_a_replay_that_was_cancelled_and_cleared_goes_on_from_its_own_child_without_paying_again(
+    pipeline: Pipeline,
+) -> None:
+    parent = with_dead_letters(pipeline, BAD_INPUT)
+    executed = pipeline.simulator.books(summary=True)["executed"]
+    child = take_over(pipeline, parent.batch_id)
+    first, *_ = pipeline.plan(child)
+    pipeline.drive([first])
+    cancel(pipeline, child.batch_id)
+    with pytest.raises(Terminal, match="is CANCELLED"):  # a retry
+        take_over(pipeline, parent.batch_id, first_try=False)
+    again = take_over(pipeline, parent.batch_id, first_try=False, max_tries=6)
+    assert (again.run_id, again.incarnation, again.params["parent_batch"]) == (child.run_id, 2, child.batch_id)
+    pipeline.drive(pipeline.plan(again))
+    made = publish_unchecked(pipeline, again)
+    assert (made.batch.state, len(shown(pipeline))) == (BatchState.PUBLISHED, 20)
+    paid_once(pipeline, executed + 4)
+
+
 def test_a_batch_that_was_cancelled_before_its_plan_is_planned_like_any_other(pipeline: Pipeline) -> None:
     with_dead_letters(pipeline, BAD_INPUT)
     batch = pipeline.freeze("run-2")

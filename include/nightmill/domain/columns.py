@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
@@ -32,10 +32,13 @@ _JSON_TYPES = ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "st
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One typed column: its name and Postgres type."""
+    """One typed column: its name and Postgres type, whether output.py lets it be null, and what it says of the field.
+    Two columns are the same where name and type are."""
 
     name: str
     sql_type: str
+    nullable: bool = field(default=False, compare=False)
+    comment: str = field(default="", compare=False)
 
 
 def typed_columns(schema: Mapping[str, Any], *, marked: bool = False) -> list[Column]:
@@ -70,7 +73,23 @@ def typed_columns(schema: Mapping[str, Any], *, marked: bool = False) -> list[Co
         raise BrokenJobFolder(
             [Mistake("output.py", None, f"Output.{name}", "is too long for a column", remedy) for name in long]
         )
-    return [Column(name, _sql_type(field, definitions, marked)) for name, field in properties.items()]
+    return [_column(name, one, definitions, marked) for name, one in properties.items()]
+
+
+def _column(name: str, one: Mapping[str, Any], definitions: Mapping[str, Any], marked: bool) -> Column:
+    said = one.get("description")
+    comment = " ".join(said.split()) if isinstance(said, str) else ""
+    return Column(name, _sql_type(one, definitions, marked), _may_be_null(one, definitions), comment)
+
+
+def _may_be_null(one: Mapping[str, Any], definitions: Mapping[str, Any]) -> bool:
+    if "$ref" in one:
+        return _may_be_null(definitions[one["$ref"].rsplit("/", 1)[-1]], definitions)
+    options = [*one.get("anyOf", ()), *one.get("oneOf", ())]
+    if options:
+        return any(_may_be_null(option, definitions) for option in options)
+    kind = one.get("type")
+    return "null" in (kind if isinstance(kind, list) else [kind]) or None in one.get("enum", (one.get("const", ""),))
 
 
 def types_of(values: Sequence[Any]) -> list[str]:

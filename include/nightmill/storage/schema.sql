@@ -566,15 +566,18 @@ CREATE TABLE nightmill.batch (
     frozen_at timestamp with time zone,
     ended_at timestamp with time zone,
     retired_at timestamp with time zone,
+    max_tries integer DEFAULT 5 NOT NULL,
     CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
     CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
     CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
-    CONSTRAINT batch_state_known CHECK ((state = ANY (ARRAY['CREATED'::text, 'PLANNING'::text, 'QUEUED'::text, 'RUNNING'::text, 'VALIDATING'::text, 'PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text, 'BLOCKED'::text])))
+    CONSTRAINT batch_state_known CHECK ((state = ANY (ARRAY['CREATED'::text, 'PLANNING'::text, 'QUEUED'::text, 'RUNNING'::text, 'VALIDATING'::text, 'STAGED'::text, 'PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text, 'BLOCKED'::text])))
 );
 
 ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
+
+COMMENT ON COLUMN nightmill.batch.max_tries IS 'Airflow''s max_tries of freeze_snapshot when it last saw this batch; a greater one says that it was cleared since';
 
 CREATE TABLE nightmill.price (
     model text NOT NULL,
@@ -798,7 +801,7 @@ CREATE TABLE nightmill.gate_verdict (
     batch_id bigint NOT NULL,
     generation integer NOT NULL,
     gate text NOT NULL,
-    passed boolean NOT NULL,
+    passed boolean,
     details jsonb NOT NULL,
     config_hash text NOT NULL,
     decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -806,6 +809,8 @@ CREATE TABLE nightmill.gate_verdict (
 );
 
 ALTER TABLE nightmill.gate_verdict OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.gate_verdict.passed IS 'null = the job does not configure this gate, which opens it';
 
 ALTER TABLE nightmill.gate_verdict ALTER COLUMN verdict_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.gate_verdict_verdict_id_seq
@@ -1116,6 +1121,8 @@ CREATE TABLE nightmill.shard (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     hold_until timestamp with time zone,
     ordinals int8multirange DEFAULT '{(,)}'::int8multirange NOT NULL,
+    unsettled bigint,
+    failed_at timestamp with time zone,
     CONSTRAINT shard_range CHECK ((first_ordinal <= last_ordinal)),
     CONSTRAINT shard_settled CHECK (((state = 'SETTLED'::text) = (settled_at IS NOT NULL))),
     CONSTRAINT shard_state_known CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'RETRY_WAIT'::text, 'SETTLED'::text, 'CANCELLED'::text])))
@@ -1128,6 +1135,10 @@ COMMENT ON COLUMN nightmill.shard.items IS 'Items that were unsettled when the s
 COMMENT ON COLUMN nightmill.shard.hold_until IS 'The provider asked to be left alone until then (Retry-After)';
 
 COMMENT ON COLUMN nightmill.shard.ordinals IS 'Holds every item of the range that was unsettled when it was planned, and a few settled ones between them';
+
+COMMENT ON COLUMN nightmill.shard.unsettled IS 'Items without an outcome at its last wake-up; null before the first';
+
+COMMENT ON COLUMN nightmill.shard.failed_at IS 'When its last wake-up ended with the fault that state_reason tells; null once another one has begun';
 
 ALTER TABLE nightmill.shard ALTER COLUMN shard_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.shard_shard_id_seq
@@ -1199,10 +1210,13 @@ CREATE TABLE nightmill.view_definition (
     view_name text NOT NULL,
     job text NOT NULL,
     columns jsonb NOT NULL,
-    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    nullable text[] DEFAULT '{}'::text[] NOT NULL
 );
 
 ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.view_definition.nullable IS 'Columns that output.py may leave out, whose rows are null then: added after the view was made, or null by type';
 
 ALTER TABLE ONLY nightmill.account_limit
     ADD CONSTRAINT account_limit_pkey PRIMARY KEY (account, model);
@@ -1480,6 +1494,8 @@ GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
 
+GRANT UPDATE(max_tries) ON TABLE nightmill.batch TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
 
@@ -1640,6 +1656,10 @@ GRANT UPDATE(wake_at) ON TABLE nightmill.shard TO nightmill_writer;
 GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT UPDATE(hold_until) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(unsettled) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(failed_at) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
@@ -43,6 +43,23 @@ def examine_jobs(
     account = _Accounts(connections)
     for name, folder in found.folders.items():
         yield from _job(_Job(name, folder), connections, account, ledger, now)
+    if ledger is not None:
+        yield from _orphans(ledger, found)
+
+
+def _orphans(ledger: Connection, found: Found) -> Iterator[Finding]:
+    """Views of jobs that were deleted or renamed."""
+    try:
+        left = views.orphans(ledger, found.folders.keys())
+    except Exception as fault:  # as every check: only its kind is told
+        yield attempt("views without a job folder", partial(_raise, fault))
+        return
+    for one in left:
+        yield Finding(f"{one.job}: view", Status.WARNING, str(one), views.renamed(one.view_name, one.job))
+
+
+def _raise(fault: Exception) -> str:
+    raise fault
 
 
 @dataclass(frozen=True, slots=True)
