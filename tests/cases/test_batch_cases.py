@@ -239,10 +239,11 @@ def test_of_a_batch_that_somebody_cancelled_at_the_provider_the_finished_part_is
         time.sleep(0.05)
     cancel = urllib.request.Request(f"{pipeline.simulator.base_url}/batches/{provider_id}/cancel", method="POST")
     urllib.request.urlopen(cancel, timeout=10).close()
-    wake_until(pipeline, shard, "COLLECTED")
+    with pytest.raises(Blocked, match="Somebody cancelled provider batch 1"):
+        wake_until(pipeline, shard, "nothing")
     assert counts(pipeline, batch) == {"accepted": 8, "unsettled": 12}
     assert codes(pipeline) == {("transient", "batch_cancelled"): 12}
     set_faults(pipeline.simulator)
-    pipeline.drive([shard])
+    pipeline.drive([shard])  # cleared
     assert counts(pipeline, batch) == {"accepted": ITEMS}
     paid_once(pipeline, ITEMS)
