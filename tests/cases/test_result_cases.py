@@ -31,11 +31,13 @@ def test_c02_lines_with_status_0_are_asked_again_whatever_the_counts_say(pipelin
 
 
 def test_c04_result_files_that_are_named_late_are_waited_for(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "results_grace_s: 0", "results_grace_s: 900")
     all_accepted(pipeline, hide_files=3)
     assert len(provider_batches(pipeline)) == 1
 
 
 def test_c04_paid_answers_whose_file_is_never_named_ask_a_person_and_are_not_paid_again(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "results_grace_s: 0", "results_grace_s: 900")
     set_faults(pipeline.simulator, hide_files=1_000)
     batch, shard = one_shard(pipeline)
     for _ in range(5):

@@ -25,6 +25,7 @@ def prepare(pipeline: Pipeline, items: int) -> None:
     # Two hundredths of the items are beyond help.
     pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.8}\npublish:")
     pipeline.edit("job.yaml", "create_timeout_s: 5\n  quiet_period_s: 0", "create_timeout_s: 3\n  quiet_period_s: 1")
+    pipeline.edit("job.yaml", "results_grace_s: 0", "results_grace_s: 3")
     pipeline.apply()
 
 

@@ -110,6 +110,8 @@ def test_what_happens_to_whole_batches_and_calls_costs_no_answer(
 ) -> None:
     pipeline, items = job
     set_faults(pipeline.simulator, **fault)
+    if "hide_files" in fault:
+        pipeline.edit("job.yaml", "results_grace_s: 0", "results_grace_s: 900")
     batch = all_accepted(pipeline, items)
     always = "counts_lie" in fault or "empty_error_files" in fault
     assert bool(fault_log(pipeline.simulator)) is not always

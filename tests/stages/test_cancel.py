@@ -207,7 +207,7 @@ def test_an_intent_that_was_never_sent_is_abandoned(pipeline: Pipeline) -> None:
     assert provider_batches(pipeline) == [("ABANDONED", "cancelled before it was sent", None)]
 
 
-def test_what_the_provider_never_ends_is_given_up_with_an_alert(
+def test_what_the_provider_never_ends_is_said_with_an_alert_then_followed_and_given_up_in_the_end(
     pipeline: Pipeline, start_simulator: Callable[..., RunningSimulator]
 ) -> None:
     pipeline.simulator = start_simulator(cancel_s=3600)
@@ -218,7 +218,14 @@ def test_what_the_provider_never_ends_is_given_up_with_an_alert(
     pipeline.clock_offset += timedelta(hours=49)
     done = wind_down.run(pipeline.env, {})
     assert done[-1].alert
-    assert "has not ended 2 days" in done[-2].what and "given up, look at batch_" in done[-1].what
+    assert "given up waiting, look at batch_" in done[-1].what
+    assert provider_batches(pipeline)[0][0] == "SUBMITTED"
+    pipeline.clock_offset += timedelta(days=1)
+    assert not any(one.alert for one in wind_down.run(pipeline.env, {}))  # it was said
+    pipeline.clock_offset += timedelta(days=29)
+    done = wind_down.run(pipeline.env, {})
+    assert done[-1].alert
+    assert "given up, look at batch_" in done[-1].what
     assert provider_batches(pipeline)[0][0] == "ABANDONED"
 
 

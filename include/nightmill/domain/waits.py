@@ -45,7 +45,13 @@ WAITS = (
         "a create call without an answer (UPLOADED)",
         "create timeout + quiet period, then it is sent anew; 6 h where the provider cannot be asked",
         _STUCK,
-        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/advance.py:_adopt"),
+        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/lost_create.py:looked_for"),
+    ),
+    Wait(
+        "a create call whose reply was lost, where the provider's listing proves nothing",
+        "an hour after the quiet period, at once where there is no listing",
+        "the batch is BLOCKED: [lost creates](#lost-creates)",
+        (f"{_SHARD}/lost_create.py:_cannot_tell",),
     ),
     Wait(
         "a provider batch, to end (SUBMITTED)",
@@ -53,17 +59,38 @@ WAITS = (
         "that does not help",
         f"{_STUCK}; after 48 h the batch is BLOCKED",
         (
-            f"{_SHARD}/advance.py:_submitted",
-            f"{_SHARD}/advance.py:_poll",
-            f"{_SHARD}/advance.py:_refuse_overdue",
+            f"{_SHARD}/poll.py:known",
+            f"{_SHARD}/poll.py:submitted",
+            f"{_SHARD}/poll.py:refuse_overdue",
             "stages/stuck.py:_stopped",
         ),
     ),
     Wait(
-        "an ended provider batch, for its result files",
-        "15 min, then what is there counts",
-        "the lines are lost ones, named in the shard's log",
-        (f"{_SHARD}/advance.py:_results_awaited",),
+        "an ended provider batch, for answers, counts or files that it owes",
+        "provider.results_grace_s (15 min), then what is there counts; a file that holds paid answers and is never "
+        "named: 48 h",
+        "the shard's log, with what was sent, answered and counted; the lines are lost ones. For a file: the batch is "
+        "BLOCKED",
+        (f"{_SHARD}/awaited.py:may_come", f"{_SHARD}/awaited.py:until"),
+    ),
+    Wait(
+        "a provider batch in a status that nobody knows; nothing else is sent meanwhile",
+        "provider.unknown_status_s (6 h), then a person is asked; it is polled on, and goes on by itself once the "
+        "status is known",
+        "an ALERT in the shard's log, and the batch is BLOCKED without a failed task; after 48 h its task fails",
+        (f"{_SHARD}/poll.py:_unknown", f"{_SHARD}/breaker.py:most_now"),
+    ),
+    Wait(
+        "files, while their account's queue is full or it asks to slow down",
+        "one probe goes out at a time, after pauses that double up to 15 min; no end of its own",
+        f"after 30 min of refusals an ALERT in the shard's log, {_STUCK}",
+        (f"{_SHARD}/throttle.py:is_open", f"{_SHARD}/throttle.py:refused"),
+    ),
+    Wait(
+        "a batch of a new contract, for its pilot; one that failed alike, for its probe",
+        "the end of those few requests, as of every provider batch",
+        "the shard's log; a batch whose pilot failed is BLOCKED: [the breaker](#the-breaker)",
+        (f"{_SHARD}/breaker.py:most_now", f"{_SHARD}/send.py:_intended"),
     ),
     Wait(
         "an ended provider batch, to be collected (ENDED)",
@@ -79,7 +106,7 @@ WAITS = (
     ),
     Wait(
         "result files that lack lines, for those lines",
-        "2 to 4 looks within some seconds",
+        "further looks with growing pauses within provider.results_grace_s",
         "the lines are lost ones, named in the shard's log",
         (f"{_SHARD}/collect.py:_look",),
     ),
@@ -90,7 +117,7 @@ WAITS = (
         (
             f"{_SHARD}/send.py:what_is_due",
             f"{_SHARD}/send.py:_postpone",
-            f"{_SHARD}/collect.py:results",
+            f"{_SHARD}/collect.py:_say_settled",
             f"{_SHARD}/refused.py:as_a_whole",
         ),
     ),
@@ -120,11 +147,11 @@ WAITS = (
         "a BLOCKED batch, or one whose task failed, for a person",
         "maintenance.abandoned_after_s (7 days), then it is cancelled",
         "the failed task; then " + _STUCK,
-        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/send.py:what_is_due", "stages/abandoned.py:run"),
+        (f"{_SHARD}/advance.py:_until_submitted", f"{_SHARD}/send.py:what_is_due", "stages/abandoned.py:run"),
     ),
     Wait(
         "a cancelled batch, to be wound down",
-        "48 h in any of its states, then it is given up",
+        "48 h, then it is given up; what the provider still has is read and booked when it ends, for 30 days",
         _STUCK,
         (f"{_SHARD}/wind_down.py:_given_up",),
     ),

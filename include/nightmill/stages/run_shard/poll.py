@@ -82,7 +82,9 @@ def again(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
 
 
 def refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:
-    """Raises Blocked where it should have ended long ago."""
+    """Raises Blocked where it should have ended long ago. A cancelled batch is followed on."""
+    if context.winding_down:
+        return
     if one.submitted_at is not None and context.env.now() > one.submitted_at + LATE:
         raise Blocked(
             f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after it was sent.",

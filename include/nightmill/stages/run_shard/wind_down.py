@@ -25,6 +25,7 @@ from nightmill.storage.ledger import Connection
 from nightmill.storage.provider_batches import ProviderBatch
 
 FOLLOWED = timedelta(days=30)  # how long providers keep results
+ALERTED = timedelta(hours=2)  # of what is given up and still followed; then it stands in the log only
 
 
 def run(
@@ -140,7 +141,7 @@ def _given_up(
     name = f"provider batch {now.provider_batch_id}"
     if reached and now.state is ProviderBatchState.SUBMITTED and env.now() <= since + FOLLOWED:
         told = f"{name}: given up waiting, look at {now.provider_id} at the provider; it is read once it has ended"
-        return [Action(Sweep.CANCELLED, told, now.batch_id, alert=True)]
+        return [Action(Sweep.CANCELLED, told, now.batch_id, alert=env.now() <= since + poll.LATE + ALERTED)]
     reason = f"cancelled, and still {now.state} after {poll.LATE}"
     provider_batches.move(conn, holder, now, ProviderBatchState.ABANDONED, reason)
     conn.commit()
