@@ -93,7 +93,6 @@ def test_a_night_without_failures_has_nothing_unattributed(priced: Pipeline) -> 
 
 def test_output_failures_show_what_they_cost(priced: Pipeline) -> None:
     priced.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    priced.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch, shard = one_shard(priced)
     priced.drive([shard])
     made = publish_unchecked(priced, batch)

@@ -27,7 +27,7 @@ def file_of(ordinals: set[int]) -> ProviderBatch:
 
 
 def problem(line: int | None, message: str = "bad", custom_id: str | None = None) -> tuple[FileProblem, Failure]:
-    return FileProblem("bad", message, line, custom_id), BAD
+    return FileProblem("bad", message, line, custom_id=custom_id), BAD
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
         if refused.is_one_tried(former):
             context.look_again_in(context.live.provider.poll_interval_s)
             return
-        _one_file(context, groups[0], failed)
+        _one_file(context, max(groups, key=len), failed)  # level by level: all halves before any quarter
         context.look_again_in(context.live.provider.poll_interval_s)
 
 
