@@ -21,7 +21,7 @@ from support.steps import (
     set_faults,
 )
 
-from nightmill.domain.errors import ProviderUnavailable, Terminal
+from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
 from nightmill.domain.job import Job
 from nightmill.domain.repair import output_reserve
 from nightmill.providers.openai_batch import OpenAIBatch
@@ -243,17 +243,45 @@ def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipelin
     assert pipeline.simulator.books(summary=True)["executed"] == 40
 
 
-def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 15}\npublish:")
+def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    long = [{"match": f"Text number {n}.", "answer": {"title": "long " * 100, "pages": n}} for n in (5, 6, 7)]
+    answering(pipeline, start_simulator, tmp_path, long)
+    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 50}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
-    assert counts(pipeline, batch) == {"dead_lettered": 20}
+    assert counts(pipeline, batch) == {"accepted": 17, "dead_lettered": 3}
     said = "the answer ended at the token limit; raise max_completion_tokens in provider.parameters, or "
     assert pipeline.sql("select distinct code, message, attempts from nightmill.dead_letter") == [
         ("truncated", f"{said}repair.max_completion_tokens_cap", 1)
     ]
     paid_once(pipeline, 20)
+
+
+def test_where_all_answers_are_cut_off_at_the_jobs_cap_a_person_is_asked_and_a_higher_cap_mends_it(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
+    pipeline.edit("job.yaml", "publish:", "repair: {max_completion_tokens_cap: 15}\npublish:")
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked, match=r"All 20 lines .*\(truncated\).*Remedy: Raise repair.max_completion_tokens_cap"):
+        pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"unsettled": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 20
+    pipeline.edit("job.yaml", "max_completion_tokens_cap: 15", "max_completion_tokens_cap: 30")
+    pipeline.drive([shard])  # cleared
+    assert counts(pipeline, batch) == {"accepted": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 40
+
+
+def test_where_all_answers_are_cut_off_with_twice_the_room_too_a_person_is_asked(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 3")
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked, match=r"All 20 lines of provider batch 2 .*\(truncated\)"):
+        pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"unsettled": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 40
 
 
 def job(parameters: dict[str, int], cap: int | None) -> Job:
