@@ -63,12 +63,12 @@ def look(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) -> bo
     if verdict is not standing.verdict:
         fence.enter(conn, context.holder)
         opens = verdict is Verdict.OPEN
-        cause = _cause(context, one, count, sampled, untried or probing) if opens else None
+        cause = _cause(context, one, count, sampled, untried) if opens else None
         breakers.put(conn, batch_id, Kind.FAILURES, verdict, cause, _remedy(count) if opens else None)
     conn.commit()
     if verdict is Verdict.PROBING:
         context.note(f"{count.commonest[1]} of {count.settled} requests failed alike: a few are sent again at first")
-    return verdict in (Verdict.OPEN, Verdict.PROBING) and (untried or probing)
+    return verdict in (Verdict.OPEN, Verdict.PROBING) and untried
 
 
 def refuse_open(context: ShardContext) -> None:
@@ -147,14 +147,14 @@ def _sample(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) ->
     return _Sampled(Count(accepted, failed), messages, set(failed) - beyond)
 
 
-def _cause(context: ShardContext, one: ProviderBatch, count: Count, sampled: _Sampled, kept_all: bool) -> str:
+def _cause(context: ShardContext, one: ProviderBatch, count: Count, sampled: _Sampled, untried: bool) -> str:
     code, requests = count.commonest
     messages = sampled.messages.get(code, set())
     kinds = {kind for kind, of in count.failed if of == code}
     what = code
     if len(messages) == 1 and FailureClass.OUTPUT not in kinds:
         what += f": {_shown(next(iter(messages)), context.pinned.files['prompt.md'].decode())}"
-    kept = f"; no item of provider batch {one.provider_batch_id} was given up" if kept_all else ""
+    kept = f"; no item of provider batch {one.provider_batch_id} was given up" if untried else ""
     if requests == count.settled == one.requests:
         return (
             f"All {requests} lines of provider batch {one.provider_batch_id} failed with the same error ({what}), and "
