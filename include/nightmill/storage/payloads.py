@@ -120,6 +120,7 @@ class PayloadStore:
         reached."""
         with _reaching_the_store("cleared"):
             target = self._root / path
+            target.fs.invalidate_cache()  # listings of before, which know nothing of other processes
             if not target.exists():
                 return False
             target.fs.rm(target.path, recursive=True)
