@@ -31,7 +31,7 @@ KEYS = {"key": "test", "secret": "test"}
 @pytest.fixture(scope="module")
 def s3_endpoint() -> Iterator[str]:
     moto = pytest.importorskip("moto.server")
-    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=find_free(), verbose=True)
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=find_free(), verbose=False)
     server.start()
     try:
         import boto3
@@ -200,8 +200,10 @@ POLICY = {
         {
             "Effect": "Allow",
             "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            "Resource": "arn:aws:s3:::least/below/*",
+            "Resource": ["arn:aws:s3:::least/below/*", "arn:aws:s3:::least/kept/*"],
         },
+        # Deleting several objects at once is a right to each of them, but moto asks for one to the bucket.
+        {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::least"},
         {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "arn:aws:s3:::least"},
     ],
 }
@@ -219,8 +221,14 @@ def guarded(s3_endpoint: str) -> Iterator[dict[str, str]]:
         return boto3.client(kind, endpoint_url=s3_endpoint, **keys)
 
     client("s3").create_bucket(Bucket="least")
+    kept = {"Effect": "Deny", "Principal": "*", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::least/kept/*"}
+    policy = {"Version": "2012-10-17", "Statement": [kept]}
+    client("s3").put_bucket_policy(Bucket="least", Policy=json.dumps(policy))
     iam = client("iam")
-    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}]}
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
+    }
     role = iam.create_role(RoleName="keeper", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
     iam.put_role_policy(RoleName="keeper", PolicyName="least", PolicyDocument=json.dumps(POLICY))
     iam.create_user(UserName="user")
@@ -289,6 +297,18 @@ def test_a_connection_of_aws_without_a_login_takes_the_role_of_the_machine(
     store = of_connection("s3://least/below", extra={"endpoint_url": s3_endpoint, "region_name": "eu-west-1"})
     store.write("a", b"x")
     assert store.read("a") == b"x"
+
+
+def test_objects_that_may_not_be_deleted_are_told_and_not_taken_for_gone(
+    s3_endpoint: str, guarded: dict[str, str]
+) -> None:
+    extra = {"endpoint_url": s3_endpoint, "region_name": "us-east-1"}
+    store = of_connection("s3://least/kept", login=guarded["login"], password=guarded["password"], extra=extra)
+    store.write("a/b", b"x")
+    for attempt in (lambda: store.delete_folder("a"), lambda: store.delete("a/b")):
+        with pytest.raises(Transient, match=r"cannot be cleared \(PermissionError\)"):
+            attempt()
+    assert store.read("a/b") == b"x"
 
 
 def test_each_connection_of_aws_has_one_session_in_a_process() -> None:
