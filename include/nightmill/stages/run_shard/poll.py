@@ -137,7 +137,7 @@ def _unknown(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot)
 
 def _ask(context: ShardContext, one: ProviderBatch, what: str, since: datetime) -> None:
     """Block the batch, once, without ending the task that polls."""
-    cause = f"The provider reports the status {what}, which nightmill does not know, since {since:%Y-%m-%d %H:%M} UTC."
+    cause = f"The provider reports the status {what}{_NOT_KNOWN} since {since:%Y-%m-%d %H:%M} UTC."
     batch = batches.get(context.conn, one.batch_id)
     if batch.state is BatchState.RUNNING:
         shard = f"shard {context.shard.shard_id}"
