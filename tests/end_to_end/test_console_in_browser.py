@@ -17,7 +17,7 @@ from support.running_site import Site, retried, wait_for
 from nightmill.domain.addresses import batch_page, shard_page
 from nightmill.local.airflow_settings import ADMIN_USER
 
-LIMIT, NOTE = 3, "seen from a keyboard"
+ITEMS, NOTE = 3, "seen from a keyboard"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,6 @@ def run_id(site: Site, person: Keyboard) -> str:
     person.follow("Trigger Dag")
     person.read("This run")
     person.follow("This run")
-    person.fill("Limit", str(LIMIT))
     person.fill("element_note", NOTE)
     person.shot("trigger-form")
     person.follow("Trigger")
@@ -76,7 +75,7 @@ def waiting(site: Site, person: Keyboard, run_id: str) -> Keyboard:
 def test_what_was_typed_into_the_form_is_what_the_batch_was_made_with(site: Site, run_id: str) -> None:
     wait_for(lambda: site.batch(run_id).get("item_count") is not None, 60, "the manifest")
     batch = site.batch(run_id)
-    assert (batch["item_count"], batch["note"]) == (LIMIT, NOTE)
+    assert (batch["item_count"], batch["note"]) == (ITEMS, NOTE)
 
 
 def test_a_waiting_shards_link_says_why_it_waits(site: Site, waiting: Keyboard) -> None:
@@ -87,7 +86,7 @@ def test_a_waiting_shards_link_says_why_it_waits(site: Site, waiting: Keyboard) 
         POSTCARDS,
     )
     assert provider_id in said
-    assert re.search(r"says (validating|in_progress), for .*; \d of 3 requests are done", said)
+    assert re.search(r"says (validating|in_progress), for .*; \d of 5 requests are done", said)
     assert "Why it waits" in said
     assert CANARY not in said and PROMPT_CANARY not in said
 
@@ -118,5 +117,5 @@ def test_after_the_run_the_reports_link_names_the_published_view(site: Site, run
     waiting.at("/nightmill/batch?")
     waiting.read("is PUBLISHED", "results.postcards shows this batch since", "select * from results.postcards")
     waiting.shot("published-view")
-    assert site.sql("select count(*) from results.postcards") == [(LIMIT,)]
+    assert site.sql("select count(*) from results.postcards") == [(ITEMS,)]
     assert len(waiting.taken) >= 5 and all(shot.stat().st_size > 5_000 for shot in waiting.taken)

@@ -228,7 +228,7 @@ def test_the_import_error_lists_every_mistake_of_a_folder_with_its_line(jobs_fol
     (folder / "checks.yaml").write_text("expectations:\n- {type: ExpectColumnToExist, column: titel}\n")
     (error,) = bag().import_errors.values()
     assert "job.yaml:9: provider.modle: unknown key; did you mean 'model'?" in error
-    assert "job.yaml:14: shards.count: expected a whole number, found text" in error
+    assert "job.yaml:15: shards.count: expected a whole number, found text" in error
     assert "checks.yaml:2: ExpectColumnToExist.column: output.py has no field 'titel'; did you mean 'title'?" in error
 
 
