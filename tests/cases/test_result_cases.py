@@ -18,6 +18,7 @@ NO_SIZE = {"route": "GET /v1/files/{file_id}", "status": 404, "times": None}
 
 
 def test_c01_a_batch_without_an_output_file_gives_its_items_back_and_publishes_nothing(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch = driven(pipeline, line_error={"code": "server_overloaded", "times": None})
     assert counts(pipeline, batch) == {"dead_lettered": ITEMS}
     with pytest.raises(Terminal, match="'dead_lettered/transient/server_overloaded': 20"):

@@ -200,6 +200,7 @@ def test_a_fence_and_doubly_written_json_are_taken_off_without_asking_again(
 
 def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
+    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
@@ -212,6 +213,7 @@ def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipelin
 def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
     pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 15}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"dead_lettered": 20}

@@ -8,11 +8,11 @@ from support.replays import BAD_INPUT, FILTERED, replayed, take_over, with_dead_
 from support.steps import batch_of, cancel, counts, paid_once, publish_unchecked, run_unchecked, set_faults
 
 from nightmill.domain.dead_letters import Choice
-from nightmill.domain.errors import Terminal
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.failures import FailureClass
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
-from nightmill.stages import replay
+from nightmill.stages import preflight, replay
 
 
 def shown(pipeline: Pipeline) -> dict[str, int]:
@@ -171,7 +171,9 @@ def test_newer_documents_that_are_published_meanwhile_stay_shown(pipeline: Pipel
     parent = with_dead_letters(pipeline, BAD_INPUT)
     child = take_over(pipeline, parent.batch_id)
     newer = run_unchecked(pipeline, "run-2").batch
-    pipeline.drive(pipeline.plan(child))
+    with pytest.raises(Blocked, match="publish would refuse this run"):
+        pipeline.plan(child)
+    pipeline.drive([one.shard_id for one in preflight.run(pipeline.env, pipeline.live, child.batch_id)])  # cleared
     with pytest.raises(Terminal, match=rf"shows batch {newer.batch_id}, which is newer"):
         publish_unchecked(pipeline, child)
     assert pipeline.sql("select distinct batch_id from results.notes") == [(newer.batch_id,)]
