@@ -9,6 +9,7 @@ COPY --chown=airflow:0 requirements.txt LICENSE /opt/airflow/
 RUN pip install --no-cache-dir --require-hashes --no-deps -r /opt/airflow/requirements.txt
 
 # Libraries that the triggerer and the workers import outside the DAG bundle live in include/.
+# .dockerignore leaves the demo jobs out, the local stack and the practice provider that only they use.
 COPY --chown=airflow:0 include /opt/airflow/include
 COPY --chown=airflow:0 dags /opt/airflow/dags
 # For the API server: the pages of tasks, cancelling by a click, and who may cancel or replay.

@@ -10,16 +10,17 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from psycopg.pq import Conninfo
 
 from nightmill.domain.errors import ConfigError
 from nightmill.environment import Environment
 from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
-from nightmill.storage import deployments
+from nightmill.storage import aws_file_system, deployments
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import PayloadStore
 
@@ -32,6 +33,7 @@ OBJECT_STORE_CONN_ID = "NIGHTMILL_OBJECT_STORE_CONN_ID"
 _LIMITS = {one.name for one in fields(AnswerLimits)}
 _HEADER = re.compile(r"[\x21-\x7e]*")  # what a header can hold
 _PARAMETERS = {option.keyword.decode() for option in Conninfo.get_defaults()} - {"host", "port", "user", "password"}
+_PLAIN_HOST = re.compile(r"[A-Za-z0-9._-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,19 @@ class AirflowConnection:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def database_url(self) -> str:
-        """The DSN of a Postgres connection; extra keys that libpq knows become parameters (sslmode, ...)."""
-        plain = {key: value for key, value in self.extra.items() if key in _PARAMETERS and isinstance(value, str | int)}
-        query = f"?{urlencode(plain, quote_via=quote)}" if plain else ""  # libpq reads no + as a space
+        """The DSN of a Postgres connection; extra keys that libpq knows become parameters (sslmode, ...). The host may
+        be an IPv6 address, the directory of a Unix socket, or several hosts with commas between them."""
+        plain = {key: _parameter(value) for key, value in self.extra.items() if key in _PARAMETERS}
+        host, port = self.host or str(self.extra.get("host") or ""), self.port or self.extra.get("port") or 5432
+        place = f"{host}:{port}"
+        if _is_ipv6(host):
+            place = f"[{host.strip('[]')}]:{port}"
+        elif not _PLAIN_HOST.fullmatch(host):
+            place, plain = "", {"host": host, "port": str(port)} | plain
+        given = {key: value for key, value in plain.items() if value}
+        query = f"?{urlencode(given, quote_via=quote)}" if given else ""  # libpq reads no + as a space
         credentials = f"{quote(self.login, safe='')}:{quote(self.password, safe='')}"
-        return f"postgresql://{credentials}@{self.host}:{self.port or 5432}/{quote(self.schema, safe='')}{query}"
+        return f"postgresql://{credentials}@{place}/{quote(self.schema, safe='')}{query}"
 
     def provider_account(self, timeout_s: float) -> ProviderConnection:
         """host = base URL, password = key, extra = project, organization, allow_http and the limits of answers.
@@ -95,13 +105,12 @@ class AirflowConnection:
         return ConfigError(f"{key} in the extra of connection {self.conn_id!r} {why}.", remedy)
 
     def file_system_options(self) -> dict[str, Any]:
-        """For fsspec's S3: login and password are the key pair; extra has endpoint_url and region_name."""
-        options: dict[str, Any] = {"key": self.login, "secret": self.password}
-        if self.extra.get("endpoint_url"):
-            options["endpoint_url"] = self.extra["endpoint_url"]
-        if self.extra.get("region_name"):
-            options["client_kwargs"] = {"region_name": self.extra["region_name"]}
-        return options
+        """For fsspec's S3, as Airflow's amazon provider reads a connection of type aws."""
+        return aws_file_system.options_of(self.conn_id, self.login, self.password, self.extra)
+
+    def key_pair(self) -> dict[str, Any]:
+        """For another of fsspec's file systems; nothing where the connection has no login."""
+        return {name: value for name, value in (("key", self.login), ("secret", self.password)) if value}
 
 
 Lookup = Callable[[str], AirflowConnection]
@@ -133,11 +142,12 @@ def environment_with(lookup: Lookup, variables: Mapping[str, str]) -> Environmen
 
 def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
     """NIGHTMILL_OBJECT_STORE says where payloads go (any fsspec URL; without it a folder below NIGHTMILL_HOME),
-    NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes."""
+    NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes. They are asked for at the first use."""
     conn_id, root = variables.get(OBJECT_STORE_CONN_ID), payload_root(variables)
-    options = lookup(conn_id).file_system_options() if conn_id else None
+    connection = lookup(conn_id) if conn_id else AirflowConnection("")
+    of_aws = conn_id and root.partition(":")[0] in aws_file_system.SCHEMES
     try:
-        return PayloadStore(root, options)
+        return PayloadStore(root, connection.file_system_options if of_aws else connection.key_pair())
     except (ValueError, ImportError) as fault:
         raise ConfigError(
             f"{OBJECT_STORE} names a kind of store that cannot be used here ({type(fault).__name__}): "
@@ -179,7 +189,7 @@ def from_variables(conn_id: str, variables: Mapping[str, str] = os.environ) -> A
         query = dict(parse_qsl(url.query))
         return AirflowConnection(
             conn_id=conn_id,
-            host=unquote(url.hostname or ""),
+            host=_host(url),
             port=url.port,
             schema=unquote(url.path.lstrip("/")),
             login=unquote(url.username or ""),
@@ -209,6 +219,26 @@ def _from_json(conn_id: str, name: str, value: str) -> AirflowConnection:
         raise ConfigError(
             f"{name} is not a connection in JSON.", "Write it as Airflow's documentation shows."
         ) from None
+
+
+def _host(url: SplitResult) -> str:
+    """The host as Airflow reads it: a path keeps its capitals, and an IPv6 address has no brackets."""
+    host = unquote(url.hostname or "")
+    return unquote(url.netloc.rpartition("@")[2].partition(":")[0]) if "/" in host else host
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]").partition("%")[0]).version == 6 and "%" not in host
+    except ValueError:
+        return False
+
+
+def _parameter(value: Any) -> str:
+    """An extra as libpq takes it; empty where it says nothing."""
+    if isinstance(value, bool):
+        return str(int(value))
+    return str(value).strip() if isinstance(value, str | int) else ""
 
 
 def _mapping(value: Any) -> dict[str, Any]:

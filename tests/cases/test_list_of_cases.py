@@ -48,3 +48,8 @@ def test_every_test_named_after_a_case_stands_in_its_row() -> None:
     listed = {(case, file) for case, said in rows().items() for file, _ in NAMED.findall(said)}
     named = {(case, file) for (file, _), cases in case_tests().items() for case in cases}
     assert named - listed == set()
+
+
+def test_every_test_and_file_that_the_page_names_exists() -> None:
+    for file, start in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", PAGE.read_text("utf-8")):
+        assert re.search(rf"^def {start or 'test_'}", (TESTS / file).read_text("utf-8"), re.MULTILINE), (file, start)

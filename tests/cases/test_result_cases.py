@@ -18,8 +18,13 @@ NO_SIZE = {"route": "GET /v1/files/{file_id}", "status": 404, "times": None}
 
 
 def test_c01_a_batch_without_an_output_file_gives_its_items_back_and_publishes_nothing(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
-    batch = driven(pipeline, line_error={"code": "server_overloaded", "times": None})
+    set_faults(pipeline.simulator, line_error={"code": "server_overloaded", "times": None})
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked, match="server_overloaded"):  # once more at first, then a person is asked
+        pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"unsettled": ITEMS}
+    assert codes(pipeline) == {("transient", "server_overloaded"): 2 * ITEMS}
+    pipeline.drive([shard])  # cleared, and they fail on
     assert counts(pipeline, batch) == {"dead_lettered": ITEMS}
     with pytest.raises(Terminal, match="'dead_lettered/transient/server_overloaded': 20"):
         publish_unchecked(pipeline, batch)

@@ -55,6 +55,18 @@ def test_a_reader_that_has_seen_enough_is_no_fault() -> None:
     assert running.returncode == 1
 
 
+@pytest.mark.parametrize("arguments", [("validate",), ("validate", "no_such_job"), ("doctor", "--json"), ("--help",)])
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_pipe_leaves_no_traceback_whatever_is_said_and_where(arguments: tuple[str, ...], closed: str) -> None:
+    with command(*arguments) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        (running.stdout if closed == "stdout" else running.stderr).close()
+        left = (running.stderr if closed == "stdout" else running.stdout).read()
+    assert b"Traceback" not in left
+    assert b"BrokenPipeError" not in left
+
+
 @contextmanager
 def waiting_for_a_lock(pipeline: Pipeline) -> Iterator[subprocess.Popen[bytes]]:
     """A command that is in the middle of a query."""

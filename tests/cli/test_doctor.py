@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from providers.scripted_server import ScriptedServer, answer
+from providers.scripted_server import Request, ScriptedServer, answer, error
 from support.pipeline import Pipeline
 from support.steps import set_faults
 
@@ -61,6 +61,7 @@ def surgery(
     for name in ("URL", "USER", "PASSWORD"):
         monkeypatch.delenv(f"NIGHTMILL_AIRFLOW_{name}", raising=False)
     monkeypatch.delenv("NIGHTMILL_JOBS_PATH", raising=False)
+    monkeypatch.delenv("AIRFLOW__CORE__EXECUTOR", raising=False)
     monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
     monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{tmp_path / 'objects'}")
     made.connect("nightmill_db", pipeline.writer_dsn)
@@ -95,7 +96,8 @@ def test_a_provider_that_may_be_called_unencrypted_is_ok_and_said_to_be(surgery:
         surgery.connect("provider", json.dumps(fields | {"extra": {"allow_http": True}}))
         _, findings = surgery.run()
     assert "over unencrypted http (allow_http)" in findings["notes: provider"]["seen"]
-    assert [request.target for request in proxy.requests] == ["http://provider:8000/v1/models"]
+    paths = [request.target.removeprefix("http://provider:8000/v1") for request in proxy.requests]
+    assert paths == ["/models", "/files?limit=1", "/batches?limit=1"]
 
 
 def test_a_healthy_deployment_is_ok_and_airflow_is_not_checked_without_its_address(surgery: Surgery) -> None:
@@ -228,6 +230,24 @@ def test_a_broken_folder_and_one_that_is_not_applied_are_told_apart(surgery: Sur
     assert failed["notes: job folder"]["seen"].endswith("provider.modle: unknown key; did you mean 'model'?")
 
 
+def test_a_view_whose_job_was_renamed_is_a_warning_and_apply_tells_it_too(
+    surgery: Surgery, capsys: pytest.CaptureFixture[str]
+) -> None:
+    surgery.connect("nightmill_owner", surgery.pipeline.admin_dsn)
+    folder = surgery.pipeline.folder
+    surgery.pipeline.folder = folder.rename(folder.parent / "renamed")
+    surgery.pipeline.edit("job.yaml", "view: notes", "view: renamed")
+    assert main(["apply", "--jobs", str(folder.parent)]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "notes: orphaned: results.notes belongs to job notes, which has no folder; it goes on showing no rows" in told
+    )
+    assert "Name the folder notes again." in told
+    code, findings = surgery.run()
+    assert (code, findings["notes: view"]["status"]) == (0, "warning")
+    assert "set job = 'NEW_NAME' where view_name = 'notes'" in findings["notes: view"]["remedy"]
+
+
 def test_a_view_of_before_is_a_warning_until_apply(surgery: Surgery) -> None:
     surgery.pipeline.sql("alter view results.notes owner to nightmill_owner")
     code, findings = surgery.run()
@@ -271,14 +291,94 @@ def test_a_wrong_key_an_unknown_model_and_a_wrong_address_are_told_apart(surgery
     surgery.connect_provider("http://127.0.0.1:9/v1")
     assert "could not be reached" in surgery.failing()["notes: provider"]["seen"]
     surgery.connect_provider(surgery.pipeline.simulator.base_url + "/nonsense")
-    code, findings = surgery.run()
-    assert (code, findings["notes: provider"]["status"]) == (0, "warning")
+    assert "has no Batch API" in surgery.failing()["notes: provider"]["seen"]
     surgery.connect_provider(surgery.pipeline.simulator.base_url)
     surgery.pipeline.edit("job.yaml", "model: echo-1", "model: ecko-1")
     code, findings = surgery.run()
     assert code == 1
     assert "lists no model 'ecko-1' (did you mean 'echo-1'?)." in findings["notes: provider"]["seen"]
     assert findings["notes: price"]["status"] == "warning"
+
+
+def served(missing: str, status: str) -> Callable[[Request], bytes]:
+    """A server of chats that answers every call of a path with a status: `GET /files`, or `/files` for every method."""
+
+    def script(request: Request) -> bytes:
+        called = f"{request.method} {request.target.partition('?')[0].removeprefix('/v1')}"
+        if called.endswith(missing) or missing == "all":
+            return error(status, None)
+        return answer({"data": [{"id": "echo-1"}]}) if request.method == "GET" else error("400 Bad Request", "invalid")
+
+    return script
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed", "501 Not Implemented"])
+@pytest.mark.parametrize("missing", ["/files", "/batches"])
+def test_a_server_without_files_or_batches_has_no_batch_api(surgery: Surgery, missing: str, status: str) -> None:
+    with ScriptedServer(served(missing, status)).running() as server:
+        surgery.connect_provider(server.base_url)
+        failed = surgery.failing()["notes: provider"]
+    assert f"has no Batch API: it has no {missing} (HTTP {status[:3]})" in failed["seen"]
+    assert [request.body for request in server.requests if request.method == "POST"] == [b"{}"]
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed", "501 Not Implemented"])
+def test_a_server_that_takes_batches_without_listing_them_is_a_warning(surgery: Surgery, status: str) -> None:
+    with ScriptedServer(served("GET /batches", status)).running() as server:
+        surgery.connect_provider(server.base_url)
+        code, findings = surgery.run()
+    assert (code, findings["notes: provider"]["status"]) == (0, "warning")
+    assert f"does not list them (/batches (HTTP {status[:3]}))" in findings["notes: provider"]["seen"]
+    with ScriptedServer(served("GET /files", status)).running() as server:
+        surgery.connect_provider(server.base_url)
+        assert surgery.run()[1]["notes: provider"]["status"] == "ok"  # nobody needs a list of files
+    with ScriptedServer(served("GET /models", status)).running() as server:
+        surgery.connect_provider(server.base_url)
+        assert "lists no models" in surgery.run()[1]["notes: provider"]["seen"]
+
+
+def test_a_key_that_may_not_use_batches_is_named_as_such(surgery: Surgery) -> None:
+    with ScriptedServer(served("GET /batches", "403 Forbidden")).running() as server:
+        surgery.connect_provider(server.base_url)
+        failed = surgery.failing()["notes: provider"]
+    assert "refused asking for /batches (HTTP 403" in failed["seen"]
+
+
+def test_a_folder_that_only_this_machine_has_is_a_doubt_unless_all_tasks_run_here(
+    surgery: Surgery, tmp_path: Path
+) -> None:
+    surgery.patch.setenv("NIGHTMILL_HOME", str(tmp_path / "home"))
+    surgery.patch.delenv("NIGHTMILL_OBJECT_STORE")
+    for executor, status in ((None, "warning"), ("CeleryExecutor", "warning"), ("LocalExecutor", "ok")):
+        surgery.patch.delenv("AIRFLOW__CORE__EXECUTOR", raising=False)
+        if executor:
+            surgery.patch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+        found = surgery.run()[1]["object store"]
+        assert found["status"] == status, executor
+    surgery.patch.delenv("AIRFLOW__CORE__EXECUTOR")
+    assert "a worker on another one does not find" in surgery.run()[1]["object store"]["seen"]
+
+
+@pytest.mark.parametrize(
+    ("loaded", "missing"),
+    [([], "nightmill_access, nightmill_console, nightmill_listener"), (["nightmill_access"], "nightmill_console")],
+)
+def test_plugins_that_the_api_server_has_not_loaded_are_named(
+    surgery: Surgery, loaded: list[str], missing: str
+) -> None:
+    def airflow(request: Request) -> bytes:
+        names = ("access_token", "import_errors", "plugins", "pools")
+        empty: dict[str, object] = {name: [] for name in names} | {"access_token": "t", "value": "x"}
+        return answer(empty | {"plugins": [{"name": name} for name in loaded]})
+
+    with ScriptedServer(airflow).running() as server:
+        surgery.patch.setenv("NIGHTMILL_AIRFLOW_URL", server.base_url)
+        surgery.patch.setenv("NIGHTMILL_AIRFLOW_USER", "admin")
+        surgery.patch.setenv("NIGHTMILL_AIRFLOW_PASSWORD", KEY)
+        found = surgery.run()[1]["airflow: import errors"]
+    assert found["status"] == "warning"
+    assert f"the API server has not loaded {missing}" in found["seen"]
+    assert "marking a run as failed cancels nothing" in found["remedy"]
 
 
 def test_an_object_store_that_cannot_be_written_is_found(surgery: Surgery, tmp_path: Path) -> None:

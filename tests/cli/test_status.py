@@ -89,6 +89,41 @@ def test_a_batch_that_ended_comes_with_its_report(deployed: Pipeline, capsys: py
     assert f"results.notes shows batch {report.batch.batch_id}" in text
 
 
+def test_one_job_is_shown_by_its_name_and_another_name_is_answered_with_the_nearest(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    batch = deployed.freeze()
+    assert said(capsys, "--job", "notes").startswith(f"notes: batch {batch.batch_id} PLANNING")
+    assert main(["status", "--job", "note"]) == 1
+    assert "No batch of job 'note' is in the ledger (did you mean 'notes'?)" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["status", "--job", "notes", "--batch", "1"])
+
+
+def test_rounds_dead_letters_and_the_next_look_stand_in_the_line_and_in_the_block(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.edit("job.yaml", "base_delay_s: 0", "base_delay_s: 600")
+    deployed.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
+    bad = {"match": "-4$", "status": 400, "code": "bad", "times": None}
+    set_faults(deployed.simulator, line_error=[{"match": "-3$", "times": None, "status": 500}, bad])
+    [shard] = deployed.plan(deployed.freeze())
+    for _ in range(60):
+        if "1 items wait" in str(deployed.wake(shard)):
+            break
+    (one,) = look(deployed.env)
+    text = status.line(one)
+    assert "19 of 20 items answered" in text
+    assert "1 to be sent" in text
+    assert "failed: 1 as input, 1 as transient" in text
+    assert "1 dead letter" in text
+    assert re.search(r"looks again by \d\d:\d\d:\d\d UTC", text)
+    assert "everything is answered" not in text
+    block = said(capsys)
+    assert re.search(r"^  waits     looks again by ", block, re.M)
+    assert re.search(r"^  repeated  failed: ", block, re.M)
+
+
 def test_a_batch_that_does_not_exist_is_an_error_with_a_remedy(
     deployed: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,3 +108,44 @@ def test_two_jobs_of_one_view_and_a_misnamed_job_yaml_are_said(
     assert verdicts["(folders)"]["mistakes"][0]["problem"] == f"{tmp_path}/third/job.yml is not read"
     assert verdicts["first"]["valid"]
     assert verdicts["second"]["mistakes"][0]["problem"] == "the job 'first' publishes 'first' too"
+
+
+WINDOW = "query: select id, version, tenant, body from documents where at >= %(data_interval_start)s"
+
+
+@pytest.mark.parametrize(("more", "warned"), [("", True), (" and at < %(data_interval_end)s", True), (None, False)])
+def test_a_query_of_one_interval_is_warned_of_with_its_line_because_the_view_shows_one_night(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str | None, warned: bool
+) -> None:
+    query = WINDOW + more if more is not None else WINDOW.replace("at >= %(data_interval_start)s", "at <= now()")
+    make(
+        tmp_path, "nightly", job__yaml=JOB_YAML.replace("query: select id, version, tenant, body from documents", query)
+    )
+    code, verdicts = as_json(tmp_path, capsys)
+    assert code == 0
+    warnings = [one for one in verdicts["nightly"]["warnings"] if "interval" in one["problem"]]
+    assert bool(warnings) == warned
+    if warned:
+        assert warnings[0]["line"] == 5
+        assert "each run replaces the view" in warnings[0]["problem"]
+        assert "Leave the interval out" in warnings[0]["remedy"]
+
+
+def test_one_job_is_checked_by_its_name_and_a_broken_neighbour_stops_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path, "good"), make(tmp_path, "bad", job__yaml="broken: [")
+    assert validate(tmp_path, capsys, "good") == (0, "good: valid\n")
+    assert validate(tmp_path, capsys, "bad")[0] == 1
+    assert main(["validate", "--jobs", str(tmp_path), "godo"]) == 1
+    said = capsys.readouterr().err
+    assert "There is no job folder 'godo' (did you mean 'good'?)" in said
+    assert "remedy: Use one of bad, good" in said
+
+
+def test_a_named_job_is_told_of_a_neighbour_with_the_same_view(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(tmp_path, "first"), make(tmp_path, "second", job__yaml=JOB_YAML.replace("view: notes", "view: first"))
+    code, out = validate(tmp_path, capsys, "second")
+    assert (code, "the job 'first' publishes 'first' too" in out) == (1, True)

@@ -16,7 +16,7 @@ from support.steps import cancel, one_shard, run_unchecked, set_faults
 
 from nightmill.console.app import create_app
 from nightmill.domain.addresses import MOUNT, batch_page, shard_page
-from nightmill.domain.errors import SourceError
+from nightmill.domain.errors import NightmillError, SourceError
 from nightmill.local.postgres import Server
 from nightmill.storage import batches, ledger
 from nightmill.storage.ledger import Connection
@@ -120,6 +120,44 @@ def test_a_shard_that_waits_for_its_next_round_says_so(pipeline: Pipeline, brows
     page = text_of(browser, shard_page(DAG, shard))
     assert "is RETRY_WAIT" in page
     assert "1 items wait for their next round" in page
+
+
+def test_a_shard_whose_task_failed_says_so_and_why_and_not_that_it_is_at_work(
+    pipeline: Pipeline, browser: TestClient
+) -> None:
+    _, shard = one_shard(pipeline)
+    pipeline.wake(shard, fresh=True)
+    store, pipeline.store = pipeline.store, pipeline.folder / "job.yaml"  # no folder
+    with pytest.raises(NightmillError) as failed:
+        for _ in range(200):
+            pipeline.wake(shard)
+    page = text_of(browser, shard_page(DAG, shard))
+    assert "at work" not in page
+    assert re.search(r"Its task failed \d+ s ago: ", page)
+    assert failed.value.cause.rstrip(".")[:40] in page
+    assert "clear run_shard of this shard" in page
+    assert f"The task of shard {shard} failed: its page says why." in text_of(browser, batch_page(DAG, "run-1"))
+    pipeline.store = store
+    pipeline.wake(shard, fresh=True)
+    assert "Its task failed" not in text_of(browser, shard_page(DAG, shard))
+
+
+def test_a_shard_that_was_due_long_ago_is_not_said_to_be_at_work(pipeline: Pipeline, browser: TestClient) -> None:
+    _, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, hold=True)
+    pipeline.wake(shard, fresh=True)
+    pipeline.sql("update nightmill.shard set wake_at = now() - interval '5 minutes'")
+    page = text_of(browser, shard_page(DAG, shard))
+    assert "It was due 5 min ago" in page
+    assert "at work" not in page
+
+
+def test_a_gate_that_nobody_configured_and_a_preview_are_called_so(pipeline: Pipeline, browser: TestClient) -> None:
+    run_unchecked(pipeline, publish="no")
+    page = text_of(browser, batch_page(DAG, "run-1"))
+    assert "compare: not configured at" in page
+    assert "compare: passed" not in page
+    assert "It is a preview, and waits for a person: readers do not see it" in page
 
 
 def test_a_blocked_batch_says_what_to_do_and_which_task_to_clear(pipeline: Pipeline, browser: TestClient) -> None:

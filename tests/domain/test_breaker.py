@@ -39,6 +39,13 @@ def test_a_probe_that_fails_like_those_before_opens_it_and_one_that_does_not_let
     assert judge(Count(9, {SERVER: 1}), RULES, 20_000, probing=True) is Verdict.PASSED
 
 
+def test_answers_that_were_cut_off_and_get_more_room_are_tried_once_more_before_it_opens() -> None:
+    cut = ("output", "truncated")
+    assert judge(Count(0, {cut: 50}), RULES, 20_000, probing=False, mending={cut}) is Verdict.PROBING
+    assert judge(Count(0, {cut: 50}), RULES, 20_000, probing=False) is Verdict.OPEN  # no more room
+    assert judge(Count(0, {cut: 10}), RULES, 20_000, probing=True, mending={cut}) is Verdict.OPEN
+
+
 def test_null_turns_it_off() -> None:
     off = Breaker(requests=None)
     assert judge(Count(0, {BAD: 1_000}), off, 20_000, probing=False) is Verdict.PASSED

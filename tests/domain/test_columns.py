@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, JsonValue
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS, typed_columns
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.output_module import json_schema
 
 
 class Colour(Enum):
     RED = "red"
     BLUE = "blue"
+
+
+class Grade(Enum):
+    GOOD = "good"
+    UNKNOWN = None
 
 
 class Party(BaseModel):
@@ -45,12 +52,24 @@ class Everything(BaseModel):
     party: Party
     parties: list[Party]
     by_name: dict[str, int]
+    amount: Decimal
+    maybe_amount: Decimal | None
+    bounded: Decimal = Field(ge=0, max_digits=8, decimal_places=2)
+    amounts: list[Decimal]
+    choice: Literal["a", "b", None]
+    numbered: Literal[1, 2, None]
+    yes_or_unknown: Literal[True, None]
+    choices: list[Literal["a", None]]
+    none_among: Grade
+    mixed: Literal["a", 1, None]
+    either_word: Literal["a"] | Literal["b"]
     either: int | str
     anything: Any
 
 
-def test_each_kind_of_field_has_its_type() -> None:
-    columns = typed_columns(Everything.model_json_schema())
+@pytest.mark.parametrize("ours", [True, False], ids=["as nightmill writes the schema", "as pydantic writes it"])
+def test_each_kind_of_field_has_its_type(ours: bool) -> None:
+    columns = typed_columns(json_schema(Everything) if ours else Everything.model_json_schema(), marked=ours)
     assert {column.name: column.sql_type for column in columns} == {
         "text": "text",
         "whole": "bigint",
@@ -73,10 +92,35 @@ def test_each_kind_of_field_has_its_type() -> None:
         "party": "jsonb",
         "parties": "jsonb",
         "by_name": "jsonb",
+        "amount": "numeric",
+        "maybe_amount": "numeric",
+        "bounded": "numeric",
+        "amounts": "numeric[]",
+        "choice": "text",
+        "numbered": "bigint",
+        "yes_or_unknown": "boolean",
+        "choices": "text[]",
+        "none_among": "text",
+        "mixed": "jsonb",
+        "either_word": "text",
         "either": "jsonb",
         "anything": "jsonb",
     }
     assert [column.name for column in columns] == list(Everything.model_fields)
+
+
+def test_a_number_or_text_is_no_decimal() -> None:
+    class Either(BaseModel):
+        either: float | str
+
+    assert typed_columns(json_schema(Either), marked=True)[0].sql_type == "jsonb"
+
+
+def test_a_type_that_refers_to_itself_is_one_json_column() -> None:
+    class Tree(BaseModel):
+        tree: JsonValue
+
+    assert typed_columns(json_schema(Tree), marked=True)[0].sql_type == "jsonb"
 
 
 def test_a_field_whose_name_postgres_would_cut_is_refused() -> None:

@@ -53,6 +53,7 @@ CHECKS = """expectations:
   - type: ExpectCompoundColumnsToBeUnique
     column_list: [source_id, kind]
 """
+A_NAME = "lower-case letters (a to z), digits and _, a letter first, at most 48 characters"
 FILES = {"job.yaml": JOB, "prompt.md": PROMPT, "output.py": OUTPUT, "checks.yaml": CHECKS}
 
 
@@ -98,8 +99,34 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("publish:\n", "tags: demo\npublish:\n", "job.yaml:16: tags: expected a list, found text"),
         ("  conn_id: source", "  kind: postgre\n  conn_id: source", "job.yaml:3: source.kind: expected one of postgres; did you mean 'postgres'?"),
         ("  conn_id: provider", "  adapter: opnai\n  conn_id: provider", "job.yaml:10: provider.adapter: expected one of openai; did you mean 'openai'?"),
-        ("view: things", "view: Things-1", "job.yaml:17: publish.view: has a form that is not allowed here"),
+        ("view: things", "view: Things-1", f"job.yaml:17: publish.view: expected {A_NAME}"),
+        ("view: things", "view: 2026", f"job.yaml:17: publish.view: expected {A_NAME}, found a whole number"),
+        ("conn_id: provider", "conn_id: my provider", "job.yaml:10: provider.conn_id: expected a connection's id of letters, digits and _ . -, at most 200 characters"),
+        ("model: m-1", "model: m-1\n  completion_window: 24", "job.yaml:12: provider.completion_window: expected a number with its unit, such as 24h, found a whole number"),
+        ("model: m-1", "model: m-1\n  completion_window: '24'", "job.yaml:12: provider.completion_window: expected a number with its unit, such as 24h"),
+        ("publish:", "schedule: 0 2 1 * * 5\npublish:", "job.yaml:16: schedule: expected five fields, found 6: a sixth one would be the seconds at which it runs"),
+        ("publish:", "schedule: '*/5 * * * * *'\npublish:", "job.yaml:16: schedule: expected five fields, found 6: a sixth one would be the seconds at which it runs"),
+        ("publish:", "schedule: R 2 * * *\npublish:", "job.yaml:16: schedule: R stands for a moment at random, another one at each look"),
         ("{temperature: 0}", "{model: x}", "job.yaml:12: provider.parameters: nightmill sets model itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{n: 2}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{n: true}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{best_of: 3}", "job.yaml:12: provider.parameters.best_of: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{candidateCount: 2}", "job.yaml:12: provider.parameters.candidateCount: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{logprobs: true}", "job.yaml:12: provider.parameters.logprobs: buys probabilities or an echo that nobody reads"),
+        ("{temperature: 0}", "{top_logprobs: 5}", "job.yaml:12: provider.parameters.top_logprobs: buys probabilities or an echo that nobody reads"),
+        ("{temperature: 0}", "{store: true}", "job.yaml:12: provider.parameters.store: has the provider keep answers that nobody reads there"),
+        ("{temperature: 0}", "{modalities: [text, audio]}", "job.yaml:12: provider.parameters.modalities: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{audio: {voice: alloy}}", "job.yaml:12: provider.parameters.audio: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{stream_options: {include_usage: true}}", "job.yaml:12: provider.parameters.stream_options: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{tools: [{type: function}]}", "job.yaml:12: provider.parameters.tools: lets the model call a tool that nobody runs, instead of answering"),
+        ("{temperature: 0}", "{encoding_format: base64}", "job.yaml:12: provider.parameters.encoding_format: buys an answer in a form that nobody reads"),
+        ("{temperature: 0}", "{extra_body: {n: 2}}", "job.yaml:12: provider.parameters.extra_body.n: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{generationConfig: {candidateCount: 2}}", "job.yaml:12: provider.parameters.generationConfig.candidateCount: buys more answers than the one that is read"),
+        ("{temperature: 0}", "{guided_json: {}}", "job.yaml:12: provider.parameters.guided_json: competes with the schema of output.py, which nightmill asks for"),
+        ("{temperature: 0}", "{max_tokens: 5, max_completion_tokens: 5}", "job.yaml:12: provider.parameters.max_tokens: limits the answer's tokens a second time, after max_completion_tokens"),
+        ("{temperature: 0}", "{messages: []}", "job.yaml:12: provider.parameters: nightmill sets messages itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{response_format: {type: text}}", "job.yaml:12: provider.parameters: nightmill sets response_format itself; remove it from provider.parameters"),
+        ("{temperature: 0}", "{stream: true}", "job.yaml:12: provider.parameters: nightmill sets stream itself; remove it from provider.parameters"),
         ("model: m-1", "model: m-1\n  model: m-2", "job.yaml:12: provider.model: stands in line 11 already, and only the last one would count"),
         ("quote: evidence", "quote: evidnce", "job.yaml:15: validation.citations.0.quote: output.py has no field 'evidnce'; did you mean 'evidence'?"),
         ("publish:", "gold:\n  query: select 1\n  fields:\n    - kind\n    - knd\npublish:", "job.yaml:20: gold.fields.1: output.py has no field 'knd'; did you mean 'kind'?"),
@@ -119,13 +146,29 @@ def test_a_mistake_in_job_yaml_is_named_with_its_line(old: str, new: str, said: 
 
 
 @pytest.mark.parametrize(
+    "parameters",
+    [
+        "{n: 1, best_of: null, logprobs: false, top_logprobs: 0, store: false}",
+        "{modalities: [text], tools: [], echo: false, max_tokens: 5, max_completion_tokens: null}",
+        "{seed: 1, reasoning_effort: low, service_tier: default, web_search_options: {}}",
+    ],
+)
+def test_parameters_that_buy_nothing_more_than_an_answer_are_taken(parameters: str) -> None:
+    assert mistakes_of(edited("job.yaml", "{temperature: 0}", parameters)) == []
+
+
+def test_a_contract_that_was_pinned_with_a_parameter_of_that_kind_can_still_be_read() -> None:
+    assert edited("job.yaml", "{temperature: 0}", "{n: 2}").job.provider.parameters == {"n": 2}
+
+
+@pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("expectations:", "expectation:", "checks.yaml:1: expectation: unknown key; did you mean 'expectations'?"),
         ("    column: kind", "    column: knd", "checks.yaml:3: ExpectColumnValuesToNotBeNull.column: output.py has no field 'knd'; did you mean 'kind'?"),
         ("[source_id, kind]", "[source_i, kind]", "checks.yaml:5: ExpectCompoundColumnsToBeUnique.column_list: output.py has no field 'source_i'; did you mean 'source_id'?"),
         ("ExpectColumnValuesToNotBeNull", "ExpectColumnValuesNotNull", "checks.yaml:2: expectations.0.type: Great Expectations has no ExpectColumnValuesNotNull; did you mean 'ExpectColumnValuesToNotBeNull'?"),
-        ("ExpectColumnValuesToNotBeNull", "not_null", "checks.yaml:2: expectations.0.type: has a form that is not allowed here"),
+        ("ExpectColumnValuesToNotBeNull", "not_null", "checks.yaml:2: expectations.0.type: expected a class name that starts with Expect and has letters only"),
         ("    column: kind", "    column: kind\n    mosty: 0.9", "checks.yaml:4: ExpectColumnValuesToNotBeNull.mosty: unknown; did you mean 'mostly'?"),
         ("    column: kind\n", "", "checks.yaml:2: ExpectColumnValuesToNotBeNull.column: missing"),
         ("type: ExpectColumnValuesToNotBeNull\n    ", "", "checks.yaml:2: expectations.0.type: missing"),
@@ -230,7 +273,13 @@ def test_no_value_is_repeated_because_people_paste_secrets() -> None:
     [
         ("prompt.md", "{{ body }}", "{{ bdy }}", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'", "prompt.md:5: bdy: no column of source.columns; did you mean 'body'?"]),
         ("prompt.md", "{{ body }}", "<!-- usr -->\n{{ body }}", ["prompt.md:5: <!-- usr --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "  <!-- user -->", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "{# the document #}<!-- user -->", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
+        ("prompt.md", "<!-- user -->", "<!-- user -->{# the document #}", ["prompt.md:3: <!-- user --> starts no message; did you mean 'user'?"]),
         ("prompt.md", "{{ body }}", "no variable", ["prompt.md: the document is not in the prompt: source.columns.text is 'body'"]),
+        ("job.yaml", "{temperature: 0}", "{temprature: 0}", ["job.yaml:12: provider.parameters.temprature: no parameter that is known here; did you mean 'temperature'?"]),
+        ("job.yaml", "{temperature: 0}", "{max_token: 5, top-p: 1}", ["job.yaml:12: provider.parameters.max_token: no parameter that is known here; did you mean 'max_tokens'?", "job.yaml:12: provider.parameters.top-p: no parameter that is known here; did you mean 'top_p'?"]),
+        ("job.yaml", "{temperature: 0}", "{Temperature: 0}", ["job.yaml:12: provider.parameters.Temperature: no parameter that is known here; did you mean 'temperature'?"]),
         ("job.yaml", "source: body}", "source: boddy}", ["job.yaml:15: validation.citations.0.source: 'boddy' is no column of source.columns and not in prompt.md; did you mean 'body'?"]),
     ],
 )  # fmt: skip
@@ -238,6 +287,10 @@ def test_what_only_the_query_could_prove_wrong_is_a_warning(file: str, old: str,
     definition = edited(file, old, new)
     assert mistakes_of(definition) == []
     assert [str(warning) for warning in definition.warnings()] == said
+
+
+def test_a_parameter_of_a_servers_own_is_no_warning() -> None:
+    assert edited("job.yaml", "{temperature: 0}", "{min_p: 0.1, guided_json: {}, house_rules: strict}").warnings() == []
 
 
 def test_lines_are_found_through_lists_and_mappings_in_any_style() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+from collections.abc import Callable
+
 import pytest
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.keys import short_hash
 
 JOB = """description: A job.
 source:
@@ -64,6 +68,7 @@ def versions(one: JobDefinition) -> dict[str, str]:
         ("output.py", "kind: str", "kind: str | None", {"output_schema_version", "validators_hash"}),
         ("output.py", "kind: str", "kind: str  # of thing", {"validators_hash"}),
         ("job.yaml", "source: body}]", "source: body, min_score: 80}]", {"validators_hash"}),
+        ("job.yaml", "source: body}]", "source: body}]\n  time_zone: Europe/Berlin", {"validators_hash"}),
         ("job.yaml", "min_completion_rate: 0.9", "min_completion_rate: 0.5", set()),
         ("job.yaml", "max_attempts: 3", "max_attempts: 5", set()),
         ("job.yaml", "conn_id: provider", "conn_id: another", set()),
@@ -88,6 +93,71 @@ def test_the_order_of_parameters_changes_no_version() -> None:
         "job.yaml", "temperature: 0, max_completion_tokens: 50", "max_completion_tokens: 50, temperature: 0"
     )
     assert versions(after) == versions(folder())
+
+
+def everywhere(change: Callable[[bytes], bytes], definition: JobDefinition | None = None) -> JobDefinition:
+    return JobDefinition("things", {name: change(content) for name, content in (definition or folder()).files.items()})
+
+
+MESSAGES = "<!-- system -->\nBe brief.\n\n<!-- user -->\n{{ title }}\n{{ body }}\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content.replace(b"\n", b"\r\n"),
+        lambda content: content.replace(b"\n", b"\r"),
+        lambda content: content.replace(b"\n", b"\r\n", 1),
+        lambda content: codecs.BOM_UTF8 + content,
+        lambda content: codecs.BOM_UTF8 * 2 + content.replace(b"\n", b"\r\n"),
+        lambda content: content.replace(b"\n", b"\n" + codecs.BOM_UTF8, 1),  # as `cat a b` leaves it
+    ],
+    ids=["CRLF", "CR", "mixed", "mark", "marks and CRLF", "a mark between files"],
+)
+def test_two_checkouts_of_a_folder_share_their_answers_whatever_their_line_ends_and_marks(
+    change: Callable[[bytes], bytes],
+) -> None:
+    described = OUTPUT.replace("(BaseModel):\n", '(BaseModel):\n    """Two\n    lines."""\n\n')
+    here = folder(prompt_md=MESSAGES, output_py=described)
+    there = everywhere(change, here)
+    there.check()
+    assert (versions(there), there.folder_hash) == (versions(here), here.folder_hash)
+    assert there.prompt.render({"title": "T", "body": "a\r\nb"}) == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "T\na\r\nb"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        MESSAGES.strip(),
+        f"\n\n{MESSAGES}\n\n",
+        MESSAGES.replace("<!-- user -->\n", "<!--user-->\n\n"),
+        MESSAGES.replace("\n\n", "\n"),
+        "{# what this is for #}\n" + MESSAGES,
+        MESSAGES.replace("Be brief.", "Be{# very #} brief.{# said twice #}"),
+    ],
+)
+def test_a_prompt_that_sends_the_same_has_the_same_version_as_the_file_has_always_had(prompt: str) -> None:
+    assert folder(prompt_md=prompt).versions.prompt_version == short_hash(MESSAGES.encode())
+    assert folder(prompt_md="{{ body }}\n").versions.prompt_version == short_hash(b"{{ body }}\n")
+
+
+def test_white_space_within_a_message_is_sent_and_so_it_is_another_prompt() -> None:
+    assert folder(prompt_md=MESSAGES.replace("Be brief", "Be  brief")).versions != folder(prompt_md=MESSAGES).versions
+
+
+@pytest.mark.parametrize("file", ["job.yaml", "prompt.md", "output.py", "checks.yaml"])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_a_file_in_utf16_is_called_so_and_quoted_nowhere(file: str, encoding: str) -> None:
+    content = dict(folder().files)
+    content[file] = content[file].decode().encode(encoding)
+    with pytest.raises(
+        ConfigError, match=rf"^{file}:1: is UTF-(16|32), not UTF-8. Remedy: Save it as UTF-8."
+    ) as caught:
+        JobDefinition("things", content).check()
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 def test_content_moved_between_files_changes_the_folders_hash() -> None:

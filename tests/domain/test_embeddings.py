@@ -42,7 +42,11 @@ def test_a_fitting_folder_has_no_mistakes_and_an_array_column() -> None:
     [
         ("dimensions: 3", "dimensions: 0", "job.yaml:10: provider.parameters.dimensions: expected a whole number >= 1"),
         ("dimensions: 3", "dimensions: '3'", "job.yaml:10: provider.parameters.dimensions: expected a whole number >="),
-        ("dimensions: 3", "encoding_format: base64", "job.yaml:10: provider.parameters.encoding_format: only float"),
+        (
+            "dimensions: 3",
+            "encoding_format: base64",
+            "job.yaml:10: provider.parameters.encoding_format: buys an answer in a form that nobody",
+        ),
         ("publish:", CITATIONS + "publish:", "job.yaml:11: validation.citations: a vector quotes nothing"),
         ("publish:", RULE.replace("3", "4") + "publish:", "3 numbers are asked for and validation.embedding.dimen"),
         ("/v1/embeddings", "/v1/embedings", "job.yaml:9: provider.endpoint: expected one of"),

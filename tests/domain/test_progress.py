@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from nightmill.domain.progress import Progress, ProviderBatchCount, ShardCount, one_line, seconds_left
+from nightmill.domain.progress import (
+    Attempts,
+    Progress,
+    ProviderBatchCount,
+    ShardCount,
+    one_line,
+    refusals,
+    repeats,
+    seconds_left,
+    waiting,
+)
 from nightmill.domain.wording import counted, dollars, duration
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,6 +70,43 @@ def test_an_item_that_is_asked_again_is_not_answered() -> None:
     assert "14 of 15 items answered; 1 provider batch validating; about" in one_line(again, NOW)
     between = Progress(again.shards, rounds[:1], BEGAN)
     assert "14 of 15 items answered; about" in one_line(between, NOW, unsettled=1)
+
+
+def test_everything_is_not_answered_while_items_wait_to_be_sent_again() -> None:
+    first_round = ProviderBatchCount("COLLECTED", "completed", 2, 2000, 2000, failed=55)
+    between = Progress((ShardCount("RETRY_WAIT", 2, 2000, unsettled=55),), (first_round,), BEGAN)
+    said = one_line(between, NOW)
+    assert said.startswith("0 of 2 shards settled; 1,945 of 2,000 items answered; ")
+    assert said.endswith("; 55 to be sent")
+    assert "everything is answered" not in said
+    # At the provider the failed ones of a file are counted as done there, and are not answered either.
+    there = Progress(
+        (ShardCount("RUNNING", 1, 2000, unsettled=2000),),
+        (ProviderBatchCount("ENDED", "completed", 1, 2000, 2000, failed=55),),
+        BEGAN,
+    )
+    assert "1,945 of 2,000 items answered" in one_line(there, NOW)
+
+
+def test_rounds_refusals_and_waits_are_told_and_nothing_is_said_where_there_are_none() -> None:
+    assert (repeats(HALFWAY), refusals(Progress((), (), None)), waiting(HALFWAY, NOW)) == ("", "", "")
+    attempts = (Attempts(None, 1945, 0, 1), Attempts("output", 3, 0, 1), Attempts("transient", 57, 55, 2))
+    given_up = (
+        ProviderBatchCount("ABANDONED", "failed", 1, 300, 0, reason="token_limit_exceeded"),
+        ProviderBatchCount("ABANDONED", None, 2, 600, 0, reason="create refused: queue_full"),
+    )
+    seen = Progress((ShardCount("RUNNING", 1, 2000, wake_at=NOW + timedelta(seconds=90)),), given_up, BEGAN, attempts)
+    assert repeats(seen) == "55 requests sent again, round 2; failed: 3 as output, 57 as transient"
+    assert refusals(seen) == "3 provider batches given up (create refused: queue_full)"
+    assert waiting(seen, NOW) == "looks again by 00:11:30 UTC"
+
+
+def test_a_hang_and_a_failed_task_do_not_look_like_a_wait() -> None:
+    due = Progress((ShardCount("RUNNING", 1, 10, wake_at=NOW - timedelta(minutes=1)),), (), BEGAN)
+    assert waiting(due, NOW) == ""  # its task starts just now
+    assert waiting(due, NOW + timedelta(minutes=5)) == "was due at 00:09:00 UTC, and no task has looked since"
+    failed = Progress((ShardCount("RUNNING", 2, 10, failed=1),), (), BEGAN)
+    assert waiting(failed, NOW) == "the task of 1 shard failed"
 
 
 def test_durations_and_money_are_written_for_people() -> None:

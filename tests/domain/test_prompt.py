@@ -137,3 +137,45 @@ def test_a_fault_in_an_expression_quotes_no_document(template: str) -> None:
 def test_a_syntax_error_is_named_with_its_line(template: str, line: int) -> None:
     with pytest.raises(ConfigError, match=rf"^prompt.md:{line}: "):
         Prompt(template)
+
+
+@pytest.mark.parametrize("name", ["range", "dict", "cycler", "joiner", "namespace", "lipsum"])
+def test_a_column_named_like_a_function_of_jinja_is_a_column_until_it_is_called(name: str) -> None:
+    for template in (f"{{{{ {name} | upper }}}}", f"{{{{ {name}.upper() }}}}", f"{{{{ {name} ~ '' | upper }}}}"):
+        assert Prompt(template).variables == {name}
+        assert one(template, **{name: "ABC"}) == "ABC"
+    both = "{% for n in range(2) %}{{ n }}{% endfor %}{{ range | upper }} {{ dict(a=range) }}"
+    assert Prompt(both).variables == {"range"}
+    assert one(both, range="x") == '01X {"a":"x"}'
+    assert one("{% macro range(n) %}own {{ n }}{% endmacro %}{{ range(7) }}") == "own 7"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "meta.items | upper", "meta.items ~ ''", "'%s' % meta.items", "'{}'.format(meta.items)", "[meta.items]",
+        "meta.items | string", "meta.items", "tags | map('upper')", "meta.keys()", "meta.items()", "range(3)",
+        "body.encode()", "namespace(a=1)", "tags | batch(2)", "{'a': tags | reverse}", "loop_of_columns.upper",
+    ],
+)  # fmt: skip
+def test_the_text_of_a_python_object_is_never_sent(expression: str) -> None:
+    values = {"meta": {"name": SECRET}, "tags": ["a"], "body": SECRET, "loop_of_columns": "x"}
+    with pytest.raises(SourceError, match=r"prompt.md:1: .*writes out a Python object \(\w+\) instead") as caught:
+        one(f"{{{{ {expression} }}}}", **values)
+    assert "| join(', ')" in caught.value.remedy
+    assert SECRET not in str(caught.value)
+
+
+def test_what_writes_an_object_whatever_the_row_holds_is_told_by_validate() -> None:
+    (mistake,) = Prompt("a\n{{ tags | map('upper') }}").mistakes()
+    assert str(mistake) == "prompt.md:2: writes out a Python object (generator) instead of a value"
+    with pytest.raises(ConfigError, match=r"^prompt.md:1: self is a word of Jinja's"):
+        Prompt("{{ self | upper }}")
+    assert one("{{ tags | map('upper') | join('+') }} {{ meta.keys() | list }}", tags=["x", "y"], meta={"k": 1}) == (
+        'X+Y ["k"]'
+    )
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\u00a0", "\u3000", "\x0c"])
+def test_what_nobody_sees_behind_a_marker_keeps_it_a_marker(blank: str) -> None:
+    assert Prompt(f"<!-- system -->{blank}\nBe brief.\n<!-- user -->{blank}\nGo.").roles == ("system", "user")

@@ -1,5 +1,5 @@
 """One real stack for all end-to-end tests, with jobs in a foreign directory: `notes` asks another provider under a key,
-`letters` the stack's own, `postcards` and `parcels` one that their tests hold back."""
+`letters` the stack's own, `postcards` and `parcels` one that their tests hold back, and `nights` one of its own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.foreign_jobs import ITEMS, LETTERS, NOTES, PARCELS, POSTCARDS, fill_source, write_job
+from support.foreign_jobs import ITEMS, LETTERS, NIGHTS, NOTES, PARCELS, POSTCARDS, fill_source, write_job
 from support.letters_story import Letters, tell
+from support.nights_story import EVERY_MINUTE, Nights
+from support.nights_story import tell as tell_nights
 from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
 
 from nightmill.local.postgres import Server
@@ -33,19 +35,22 @@ def site(postgres_server: Server) -> Iterator[Site]:
     fill_source(source, "letters", 20)
     fill_source(source, "postcards", 5)
     fill_source(source, "parcels", 24)
+    fill_source(source, "nights", 6)
     write_job(root / "my_jobs", "notes", "other_provider", shards=4)
     write_job(root / "my_jobs", "letters", "nightmill_provider", shards=2)
     write_job(root / "my_jobs", "postcards", "slow_provider", shards=1)
     write_job(root / "my_jobs", "parcels", "slow_provider", shards=2)
+    write_job(root / "my_jobs", "nights", "nights_provider", shards=1, schedule=EVERY_MINUTE)
     (root / "tmp").mkdir()
     provider = OtherProvider.start(root / "provider", BATCH_S)
     slow_provider = OtherProvider.start(root / "slow-provider", batch_s=0)
+    nights_provider = OtherProvider.start(root / "nights-provider", batch_s=0)
     stack = Stack(StackSettings(home=root / "home", batch_seconds=BATCH_S))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NIGHTMILL_JOBS_PATH", str(root / "my_jobs"))
         patch.setenv("TMPDIR", str(root / "tmp"))
         patch.setenv("AIRFLOW_CONN_OTHER_SOURCE", source.replace("postgresql://", "postgres://"))
-        for name, one in (("OTHER", provider), ("SLOW", slow_provider)):
+        for name, one in (("OTHER", provider), ("SLOW", slow_provider), ("NIGHTS", nights_provider)):
             connection = json_connection(conn_type="generic", host=f"{one.url}/v1", password=PROVIDER_KEY)
             patch.setenv(f"AIRFLOW_CONN_{name}_PROVIDER", connection)
         try:
@@ -54,12 +59,14 @@ def site(postgres_server: Server) -> Iterator[Site]:
                 for dag_id in (NOTES, LETTERS, POSTCARDS, PARCELS):
                     client.wait_for_dag(dag_id)
                     client.unpause(dag_id)
-                yield Site(stack, running, client, provider, slow_provider, root / "my_jobs", source)
+                client.wait_for_dag(NIGHTS)  # its story lets it run
+                yield Site(stack, running, client, provider, slow_provider, nights_provider, root / "my_jobs", source)
         finally:
             if os.environ.get("NIGHTMILL_KEEP") != "1":
                 stack.down()
                 provider.stop()
                 slow_provider.stop()
+                nights_provider.stop()
                 shutil.rmtree(root)
                 postgres_server.drop_database("other_source")
 
@@ -71,6 +78,13 @@ def letters(site: Site) -> Iterator[Future[Letters]]:
         yield pool.submit(tell, replace(site, client=client))
 
 
+@pytest.fixture(scope="package")
+def nights(site: Site) -> Iterator[Future[Nights]]:
+    """What came of the nights of the job `nights`, which pass beside the other tests."""
+    with site.running.client() as client, ThreadPoolExecutor(1) as pool:
+        yield pool.submit(tell_nights, replace(site, client=client))
+
+
 @pytest.fixture(scope="package", autouse=True)
-def _started(letters: Future[Letters]) -> None:
-    """Start it before the first test."""
+def _started(letters: Future[Letters], nights: Future[Nights]) -> None:
+    """Start them before the first test."""

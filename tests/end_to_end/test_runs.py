@@ -66,13 +66,18 @@ def test_a_loosened_check_and_a_clear_publish_what_was_paid_for_once(told: Lette
     assert told.books[MARKS]["duplicates"] == []
 
 
+def calls_of_runs(told: Letters, moment: str) -> dict[str, int]:
+    """Without the question by which `up` learns that the stack's provider is alive."""
+    return {call: count for call, count in told.books[moment]["calls"].items() if call != "GET /v1/models"}
+
+
 def test_a_second_run_reuses_everything_skips_the_shards_and_publishes(told: Letters, site: Site) -> None:
     moment = told.moments["second run"]
     assert moment.states["run_shard"] == "skipped"
     assert {moment.states[task] for task in BEHIND} == {"success"}
     assert moment.batch["state"] == "PUBLISHED"
     assert site.buckets(AGAIN) == {"reused": ITEMS}
-    assert told.books[AGAIN]["calls"] == told.books[MARKS]["calls"]
+    assert calls_of_runs(told, AGAIN) == calls_of_runs(told, MARKS)
     assert site.sql("select count(*), min(batch_id) from results.letters") == [(ITEMS, moment.batch["batch_id"])]
 
 

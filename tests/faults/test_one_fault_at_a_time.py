@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import accumulate
 from typing import Any
 
 import pytest
+from support.fault_jobs import SECONDS, SIZES, Answers, all_accepted, odd
 from support.forced import executions, fault_log, forced_executions, paid_as_forced
 from support.pipeline import Pipeline
 from support.steps import counts, set_faults
 
 from nightmill.simulator.server import RunningSimulator
-from nightmill.storage.batches import Batch
 
 StartSimulator = Callable[..., RunningSimulator]
-Answers = list[tuple[str, float]]
-SIZES = [200, pytest.param(2_000, marks=pytest.mark.slow)]
-SECONDS = 240
 
 FREE = {
     "fenced 10%": [("fenced", 0.10)],
@@ -48,31 +44,6 @@ SPOILING = {
     ],
     "refusals and empty answers": [("refusal", 0.02), ("empty", 0.02)],
 }
-
-
-@pytest.fixture
-def job(pipeline: Pipeline, request: pytest.FixtureRequest) -> tuple[Pipeline, int]:
-    """A job over as many documents as the test says. Several files per shard, retries without a pause."""
-    items: int = request.param
-    pipeline.sql("delete from documents")
-    pipeline.documents([(f"doc-{n:05}", "1", f"tenant-{n % 3}", f"Text number {n}. Pages.") for n in range(items)])
-    limits = f"poll_interval_s: 1\n  limits: {{requests_per_file: {max(items // 4, 1)}}}"
-    pipeline.edit("job.yaml", "poll_interval_s: 1", limits)
-    return pipeline, items
-
-
-def all_accepted(pipeline: Pipeline, items: int) -> Batch:
-    """Run every shard to its end."""
-    batch = pipeline.freeze()
-    pipeline.drive(pipeline.plan(batch), SECONDS)
-    assert counts(pipeline, batch) == {"accepted": items}
-    return batch
-
-
-def odd(answers: Answers) -> list[dict[str, Any]]:
-    """Faults side by side, so that none strikes an item that another one strikes."""
-    starts = accumulate((rate for _, rate in answers), initial=0.0)
-    return [{"kind": kind, "rate": rate, "start": start} for (kind, rate), start in zip(answers, starts, strict=False)]
 
 
 @pytest.mark.parametrize("job", SIZES, indirect=True)

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError
+from nightmill.local import commands
 from nightmill.local.airflow_rest import log_line
-from nightmill.local.demo import definition_of, progress, queued, text_table
+from nightmill.local.demo import definition_of, follow, progress, queued, text_table
 from nightmill.local.settings import REPOSITORY
+from nightmill.orchestration.trigger_form import trigger_form
 
 
 def instance(task_id: str, state: str | None) -> dict[str, object]:
@@ -64,6 +66,50 @@ def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_wit
     assert definition_of(REPOSITORY / "dags", "license_audit").name == "license_audit"
     with pytest.raises(ConfigError, match=r"no job folder 'licence_audit' \(did you mean 'license_audit'\?\)"):
         definition_of(REPOSITORY / "dags", "licence_audit")
+
+
+@pytest.mark.parametrize(
+    ("options", "conf"),
+    [
+        (
+            ["--data-interval", "2026-01-31T02:00", "2026-02-01T03:00+01:00"],
+            {"data_interval_start": "2026-01-31T02:00:00+00:00", "data_interval_end": "2026-02-01T03:00:00+01:00"},
+        ),
+        (["--data-interval-end", "2026-01-31"], {"data_interval_end": "2026-01-31T00:00:00+00:00"}),
+        (["--limit", "3", "--publish", "yes"], {"limit": 3, "publish": "yes"}),
+        ([], {}),
+    ],
+)
+def test_the_options_of_make_run_are_the_fields_of_the_trigger_form(
+    options: list[str], conf: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(commands, "_attached", lambda stack: stack)
+    monkeypatch.setattr(commands, "run_job", lambda *arguments: asked.append(arguments) or 0)
+    assert commands.run(SimpleNamespace(), ["license_audit", *options]) == 0  # type: ignore[arg-type]
+    [(_, job, chosen, filters)] = asked
+    assert (job, chosen, filters) == ("license_audit", conf, [])
+    assert set(chosen) <= set(trigger_form(definition_of(REPOSITORY / "dags", "license_audit").job))
+
+
+def test_a_moment_that_is_none_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        commands.run(SimpleNamespace(), ["license_audit", "--data-interval", "soon", "later"])  # type: ignore[arg-type]
+    assert "expected a moment such as 2026-01-31T02:00, found 'soon'" in capsys.readouterr().err
+
+
+def test_a_run_shows_how_far_its_batch_is_whenever_that_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    states = iter(["running", "running", "running", "success"])
+    airflow: Any = SimpleNamespace(
+        dag_run=lambda dag_id, run_id: {"state": next(states)},
+        task_instances=lambda dag_id, run_id: [instance("run_shard", "deferred")],
+    )
+    said = iter(["", "1 of 2 shards settled", "1 of 2 shards settled", "2 of 2 shards settled"])
+    assert follow(airflow, "dag", "run", lambda: next(said)) == "success"
+    lines = [line.split(" s  ")[1] for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        "0/1 tasks done; run_shard deferred", "1 of 2 shards settled", "2 of 2 shards settled", "run success",
+    ]  # fmt: skip
 
 
 def test_a_broken_job_folder_is_named_before_anything_is_triggered(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from nightmill.connections import AirflowConnection, from_variables, payload_store
 from nightmill.domain.errors import ConfigError
@@ -157,6 +158,42 @@ def test_no_representation_shows_a_password(monkeypatch: pytest.MonkeyPatch) -> 
     for shown in (environment, connections.lookup("llm"), account, environment.connections, environment.payloads):
         assert "hush-hush" not in repr(shown)
         assert "hush-hush" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    ("definition", "host"),
+    [
+        ({"host": "/cloudsql/My-Project:europe-west1:Db"}, "/cloudsql/My-Project:europe-west1:Db"),
+        ("postgres://w:p@%2Fcloudsql%2FMy-Project%3Aeurope-west1%3ADb:5433/s", "/cloudsql/My-Project:europe-west1:Db"),
+        ("postgres://w:p@:5433/s?host=%2Fcloudsql%2Fx", "/cloudsql/x"),
+        ({"host": "@abstract/x y"}, "@abstract/x y"),
+        ({"host": "::1"}, "::1"),
+        ({"host": "[2001:db8::7]"}, "2001:db8::7"),
+        ("postgres://w:p@[2001:db8::7]:5433/s", "2001:db8::7"),
+        ({"host": "fe80::1%eth0"}, "fe80::1%eth0"),
+        ({"host": "db1.example,db2.example"}, "db1.example,db2.example"),
+    ],
+)
+def test_any_host_that_libpq_knows_reaches_it_as_it_was_written(
+    definition: str | dict[str, str], host: str, lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if isinstance(definition, dict):
+        definition = json.dumps(
+            {"conn_type": "postgres", "login": "w", "password": "p", "schema": "s", "port": 5433} | definition
+        )
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", definition)
+    read = conninfo_to_dict(lookup("nightmill_db").database_url())
+    assert read == {"host": host, "port": "5433", "user": "w", "password": "p", "dbname": "s"}
+
+
+def test_extras_reach_libpq_with_their_blanks_and_without_what_says_nothing(
+    lookup: Lookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extra = {"options": "-c search_path=a,b -c x.y=1\\ 2", "sslrootcert": "/my certs/ca+1.pem", "keepalives": True}
+    fields = {"conn_type": "postgres", "host": "db", "login": "w", "password": "p", "schema": "s"}
+    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", json.dumps(fields | {"extra": extra | {"sslmode": ""}}))
+    read = conninfo_to_dict(lookup("nightmill_db").database_url())
+    assert {key: read.get(key) for key in (*extra, "sslmode")} == extra | {"keepalives": "1", "sslmode": None}
 
 
 def test_the_database_url_names_the_database_that_the_connection_names(monkeypatch: pytest.MonkeyPatch) -> None:

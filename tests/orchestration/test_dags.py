@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,13 @@ def test_the_tasks_that_move_documents_take_slots_of_the_batch_pool(dag: Any) ->
 
 def test_every_task_is_retried_because_a_retry_is_free(dag: Any) -> None:
     assert all(task.retries >= 2 for task in dag.tasks)
+
+
+def test_the_retries_of_a_task_outlast_a_database_that_fails_over_for_some_minutes(dag: Any) -> None:
+    for task in dag.tasks:
+        waits = [task.retry_delay * task.retry_exponential_backoff**tried for tried in range(task.retries)]
+        assert sum((min(wait, task.max_retry_delay) for wait in waits), timedelta()) >= timedelta(minutes=10)
+        assert waits[0] <= timedelta(seconds=10)
 
 
 def test_runs_of_a_job_do_not_overlap_and_the_past_is_not_caught_up(dag: Any) -> None:

@@ -63,6 +63,30 @@ def test_a_ledger_that_lacks_a_migration_is_retried_with_the_remedy() -> None:
     assert not isinstance(caught.value, AirflowFailException)
 
 
+@pytest.mark.parametrize(
+    ("fault", "lines"),
+    [
+        (
+            Blocked("Two checks failed.\nTo look: select 1", "loosen them."),
+            ["Two checks failed.", "To look: select 1;"],
+        ),
+        (Transient("It is away.", "wait."), ["It is away."]),
+        (ValueError("the document says: secret"), ["ValueError at "]),
+    ],
+)
+def test_cause_and_remedy_stand_in_the_log_as_lines_of_their_own_before_the_traceback(
+    fault: Exception, lines: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(AirflowException), as_airflow_failure():
+        raise fault
+    said = [one.getMessage() for one in caplog.records if one.name == "nightmill.orchestration.failing"]
+    assert len(said) == len(lines) + 1
+    assert all(found.startswith(line.rstrip(";")) for found, line in zip(said, lines, strict=False))
+    assert said[-1].startswith("Remedy: ")
+    assert "secret" not in caplog.text
+    assert all("\n" not in one for one in said)  # a line of its own each
+
+
 def test_airflows_own_exceptions_pass_through() -> None:
     with pytest.raises(AirflowSkipException), as_airflow_failure():
         raise AirflowSkipException("nothing to do")

@@ -70,6 +70,8 @@ def test_the_defaults_pass_and_can_be_stored_as_json(form: ParamsDict) -> None:
         {"min_weight": "3"},
         {"since": "soon"},
         {"priority": "high"},
+        {"publish": "maybe"},
+        {"publish": None},
     ],
 )
 def test_a_value_outside_the_declaration_is_refused_before_a_run_exists(
@@ -82,3 +84,27 @@ def test_a_value_outside_the_declaration_is_refused_before_a_run_exists(
 
 def test_no_filter_can_take_the_name_of_another_field(form: ParamsDict) -> None:
     assert set(form) - JOB["source"]["filters"].keys() <= RESERVED
+
+
+def test_it_asks_whether_readers_see_the_result_and_auto_is_explained(form: ParamsDict) -> None:
+    publish = form.get_param("publish")
+    assert (publish.resolve(), publish.schema["enum"]) == ("auto", ["auto", "yes", "no"])
+    assert "auto: no for a run with a limit or with a filter that differs from its default" in publish.description
+    assert "unless publish says yes" in form.get_param("limit").description
+
+
+@pytest.mark.parametrize(
+    ("where", "warned"),
+    [
+        ("at >= %(data_interval_start)s and at < %(data_interval_end)s", True),
+        ("at < %(data_interval_end)s", False),
+        ("true", False),
+    ],
+)
+def test_a_job_of_one_interval_says_in_its_form_that_a_run_replaces_all_others(where: str, warned: bool) -> None:
+    job = Job.model_validate(JOB | {"source": JOB["source"] | {"query": f"select 1 where {where}"}})
+    for end in ("data_interval_start", "data_interval_end"):
+        said = trigger_form(job)[end].description or ""
+        assert ("Each run replaces the view: it then shows the rows of that run's interval and no others" in said) == (
+            warned
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -49,11 +50,12 @@ class ScriptedServer:
     port: int = 0
     host: str = "127.0.0.1"
     sent: int = 0
+    tls: ssl.SSLContext | None = None
 
     @property
     def base_url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/v1"
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}/v1"
 
     def paths(self) -> list[str]:
         return [f"{request.method} {request.target.partition('?')[0]}" for request in self.requests]
@@ -73,6 +75,10 @@ class ScriptedServer:
         while True:
             try:
                 connection, _ = listener.accept()
+                if self.tls is not None:
+                    connection = self.tls.wrap_socket(connection, server_side=True)
+            except ssl.SSLError:  # the client does not trust it
+                continue
             except OSError:
                 return
             with connection, connection.makefile("rb") as reader:
@@ -87,7 +93,7 @@ class ScriptedServer:
 
 
 def _read(reader) -> Request | None:
-    first = reader.readline().decode().split()
+    first = reader.readline().decode("latin-1").split()
     if len(first) != 3:
         return None
     headers = {}

@@ -19,6 +19,43 @@ def test_c107_a_page_of_a_proxy_is_not_a_result_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"error":{"message":"No such file","type":"invalid_request_error","code":null}}',
+        b'{\n  "error": {\n    "message": "The server is busy"\n  }\n}\n',
+        b'{"detail":"Internal Server Error"}\n',
+        b'\xef\xbb\xbf{"object":"error","message":"x","custom_id":null}\n',
+        b'["not", "lines"]\n',
+        b"null\n",
+        b"{}",
+        b"upstream connect error or disconnect/reset before headers\n",
+        b'"Internal Server Error"\n',
+    ],
+)
+@pytest.mark.parametrize("content_type", ["application/json", "application/octet-stream"])
+def test_a_json_error_in_place_of_a_result_file_is_not_a_result_file(content, content_type, tmp_path):
+    with talking_to(serving([answer(content, content_type=content_type)])) as (provider, _):
+        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+    assert "no result lines" in fault.cause
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"custom_id":"a","error":{"message":"No such file"}}',
+        b'{"error":1}\n{"error":2}\n',
+        b'garbage\n{"custom_id":"a"}\n',
+        b'{"custom_id":"a","resp\n',
+        b"\n\n",
+    ],
+)
+def test_a_file_of_lines_is_a_result_file_however_odd_its_lines_are(content, tmp_path):
+    with talking_to(serving([answer(content, content_type="application/octet-stream")])) as (provider, _):
+        assert provider.download("file-o", tmp_path / "out") == len(content)
+
+
 LINES = b'{"custom_id":"a"}\n{"custom_id":"b"}\n'
 
 

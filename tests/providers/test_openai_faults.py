@@ -56,6 +56,52 @@ def test_a_clear_no_to_a_create_keeps_status_and_code_and_not_the_message(status
     assert (fault.status, fault.code) == (int(status[:3]), code)
 
 
+def refused(status: str, body: dict) -> bytes:
+    return answer({"error": {"type": "invalid_request_error", "code": "invalid_value", **body}}, status)
+
+
+@pytest.mark.parametrize(
+    ("param", "message", "remedy"),
+    [
+        (
+            "completion_window",
+            "Invalid value: '24'. Supported values are: '24h'.",
+            "Correct provider.completion_window",
+        ),
+        ("model", "The model `gpt-x` is not available for batches.", "Correct provider.model in job.yaml"),
+        ("metadata", "Too many\nkeys", "Correct what it names (provider.model, for one) in job.yaml"),
+    ],
+)
+@pytest.mark.parametrize("status", ["400 Bad", "404 No", "422 Unprocessable"])
+def test_a_clear_no_to_a_create_shows_the_parameter_and_what_is_wrong_with_it(status, param, message, remedy):
+    with talking_to(lambda request: refused(status, {"param": param, "message": message})) as (provider, _):
+        fault = fault_from(lambda: provider.submit("file-i", "t"), ProviderRefused)
+    assert f"(HTTP {status[:3]}, invalid_value, {param}: {' '.join(message.split()).rstrip('.')})." in fault.cause
+    assert fault.remedy.startswith(remedy)
+    assert "then cancel this run and start a new one: a run keeps what it was frozen with" in fault.remedy
+
+
+def test_a_clear_no_in_the_words_of_a_servers_framework_is_shown_too():
+    detail = [{"type": "missing", "loc": ["body", "completion_window"], "msg": "Field required", "input": "CANARY"}]
+    with talking_to(lambda request: answer({"detail": detail}, "422 Unprocessable")) as (provider, _):
+        fault = fault_from(lambda: provider.submit("file-i", "t"), ProviderRefused)
+    assert "(HTTP 422, completion_window: Field required)." in fault.cause
+
+
+@pytest.mark.parametrize("param", ["file", "input_file_id", "messages", "body.messages[0].content", "input", "prompt"])
+def test_what_is_said_of_a_parameter_that_carries_documents_is_not_shown(param, tmp_path):
+    (tmp_path / "in.jsonl").write_bytes(b"{}\n")
+    with talking_to(lambda request: refused("400 Bad", {"param": param, "message": "CANARY text"})) as (provider, _):
+        for call in (lambda: provider.submit("f", "t"), lambda: provider.upload(tmp_path / "in.jsonl")):
+            assert f"(HTTP 400, invalid_value, {param})" in fault_from(call, ProviderRefused).cause
+
+
+def test_a_message_that_holds_the_key_is_not_shown():
+    body = {"param": "metadata", "message": f"not {KEY}"}
+    with talking_to(lambda request: refused("400 Bad", body)) as (provider, _):
+        assert "invalid_value, metadata)" in fault_from(lambda: provider.submit("f", "t"), ProviderRefused).cause
+
+
 @pytest.mark.parametrize("status", ["401 Who", "403 No"])
 @pytest.mark.parametrize("call", ["submit", "poll", "upload", "download", "cancel", "find"])
 def test_a_refused_key_names_the_connection_and_never_the_key(status, call, tmp_path):

@@ -55,6 +55,104 @@ def test_content_in_parts_is_joined():
 
 
 @pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "{}"}], "{}"),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "{}"}], "{}"),
+        ([{"type": "output_text", "text": "{}"}], "{}"),
+        ([{"type": "reasoning", "text": "hm"}], None),
+        ([{"type": "tool_use", "name": "look_up"}], None),
+        ([{"type": "text", "text": "{}"}, "stray", None], "{}"),
+    ],
+)
+def test_reasoning_parts_of_a_list_are_not_the_answer(content, text):
+    assert read_one(good(content=content)).text == text
+
+
+@pytest.mark.parametrize(
+    ("message", "instead"),
+    [
+        ({"content": None, "reasoning_content": "It is {}"}, "reasoning"),
+        ({"content": "", "reasoning": "It is {}"}, "reasoning"),
+        ({"content": [{"type": "thinking", "thinking": "hm"}]}, "reasoning"),
+        ({"content": None, "tool_calls": [{"id": "c"}]}, "tool_calls"),
+        ({"content": None, "function_call": {"name": "f"}}, "tool_calls"),
+        ({"content": [{"type": "tool_use", "name": "f"}]}, "tool_calls"),
+        ({"content": None, "reasoning_content": "hm", "tool_calls": [{"id": "c"}]}, "tool_calls"),
+        ({"content": None, "tool_calls": []}, ""),
+        ({"content": "{}", "reasoning_content": "hm"}, ""),
+    ],
+)
+def test_content_null_says_what_the_message_holds_in_its_place(message, instead):
+    line = good()
+    line["response"]["body"]["choices"][0]["message"] = message
+    assert read_one(line).instead == instead
+
+
+@pytest.mark.parametrize("others", [1, 3])
+@pytest.mark.parametrize("index", [0, "0", 0.0])
+def test_of_choices_out_of_order_the_one_with_index_0_counts(others, index):
+    line = good()
+    [choice] = line["response"]["body"]["choices"]
+    more = [choice | {"index": 3 - n, "message": {"content": f"other {n}"}} for n in range(others)]
+    line["response"]["body"]["choices"] = [*more, choice | {"index": index}]
+    assert read_one(line).text == "{}"
+
+
+def test_of_choices_without_an_index_the_first_one_counts():
+    line = good()
+    [choice] = line["response"]["body"]["choices"]
+    del choice["index"]
+    line["response"]["body"]["choices"] = [choice, choice | {"message": {"content": "other"}}]
+    assert read_one(line).text == "{}"
+
+
+ERROR = {"message": "m", "type": "invalid_request_error", "code": "bad"}
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "status", "code", "message"),
+    [
+        ({"status_code": "400", "body": {"error": ERROR}}, None, 400, "bad", "m"),
+        ({"status_code": "HTTP 400", "body": {"error": ERROR}}, None, 400, "bad", "m"),
+        ({"status_code": 400.0, "body": {"error": ERROR}}, None, 400, "bad", "m"),
+        ({"status_code": -1, "body": {"error": ERROR}}, None, 0, "bad", "m"),
+        ({"status_code": None, "body": {"error": ERROR}}, None, 0, "bad", "m"),
+        ({"body": {"error": ERROR}}, None, 0, "bad", "m"),
+        ({"status_code": 4000, "body": {"error": ERROR}}, None, 0, "bad", "m"),
+        ({"status_code": True, "body": {"error": ERROR}}, None, 0, "bad", "m"),
+        ({"status_code": 0, "body": {"error": {"message": "m", "code": 400}}}, None, 400, "provider_unknown", "m"),
+        ({"status_code": 0, "body": {"error": {"message": "m", "status": 400}}}, None, 400, "provider_unknown", "m"),
+        (None, {"code": "400", "message": "m"}, 400, "provider_unknown", "m"),
+        (None, {"code": None, "message": "Error code: 400 - m"}, 0, "provider_unknown", "Error code: 400 - m"),
+        (None, "Error code: 400 - m", 0, "provider_unknown", "Error code: 400 - m"),
+        (None, json.dumps({"error": ERROR}), 0, "bad", "m"),
+        (None, {"error": {"error": ERROR}}, 0, "bad", "m"),
+        ({"status_code": 500, "body": {"errors": [ERROR]}}, None, 500, "bad", "m"),
+        ({"status_code": 422, "body": {"detail": [{"msg": "m", "type": "missing"}]}}, None, 422, "missing", "m"),
+    ],
+)
+def test_a_status_as_text_minus_one_or_missing_beside_an_error_is_read_by_what_is_there(
+    response, error, status, code, message
+):
+    found = read_one({"custom_id": "r", "response": response, "error": error})
+    assert isinstance(found, LineError)
+    assert (found.status, found.code, found.message) == (status, code, message)
+
+
+@pytest.mark.parametrize("status", ["200", "200 OK", 200.0, None, 0, -1, True])
+def test_an_answer_under_an_odd_status_is_an_answer(status):
+    line = good()
+    line["response"]["status_code"] = status
+    assert read_one(line).text == "{}"
+
+
+@pytest.mark.parametrize("error", [{}, [], "", "null", {"code": None, "message": None}, False, {"message": ""}])
+def test_an_error_that_says_nothing_costs_no_answer(error):
+    assert read_one(good() | {"error": error}).text == "{}"
+
+
+@pytest.mark.parametrize(
     ("usage", "read"),
     [
         (None, Usage(None, None)),
@@ -62,7 +160,8 @@ def test_content_in_parts_is_joined():
         ({"prompt_tokens": "5", "completion_tokens": 2.0, "prompt_tokens_details": None}, Usage(None, 2)),
         ({"input_tokens": 4, "output_tokens": 1}, Usage(4, 1)),
         ([], Usage(None, None)),
-        ({"prompt_tokens": -1, "completion_tokens": True}, Usage(None, None)),
+        ({"prompt_tokens": -1}, Usage(None, None, odd={"prompt_tokens": "-1"})),
+        ({"prompt_tokens": True, "completion_tokens": 2}, Usage(None, 2)),
     ],
 )
 def test_c44_usage_that_is_not_said_is_unknown_and_not_zero(usage, read):
@@ -150,7 +249,7 @@ NONE = Usage(None, None)
         ),
         (
             {"custom_id": "r", "response": {"status_code": 500, "body": "oops"}},
-            LineError("r", 500, "provider_unknown", "", NONE),
+            LineError("r", 500, "provider_unknown", "oops", NONE),
         ),
         ({"custom_id": "r"}, LineError("r", 0, "provider_unknown", "", NONE)),
     ],

@@ -33,7 +33,7 @@ def test_a_vector_is_read_and_used_no_completion_tokens() -> None:
 
 def test_more_tokens_than_any_request_has_are_no_count() -> None:
     found = read_one(good(usage={"prompt_tokens": 2**31}))
-    assert found == Embedding("r-1", VECTOR, "m-2025", Usage(None, None))
+    assert found == Embedding("r-1", VECTOR, "m-2025", Usage(None, None, odd={"prompt_tokens": 2**31}))
 
 
 def test_a_body_that_is_a_json_string_is_read() -> None:

@@ -6,6 +6,9 @@ or failed leaves its stage out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from support.pipeline import Pipeline
 from support.steps import (
@@ -20,10 +23,11 @@ from support.steps import (
     set_faults,
 )
 
-from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.errors import Blocked, SourceError, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.stages import check_staging, judge, plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting
+from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 
 SHOWN = "select distinct batch_id from results.notes"
@@ -118,34 +122,127 @@ def test_clear_publish_does_nothing_while_the_view_shows_the_batch_and_is_refuse
     assert pipeline.sql(SHOWN) == [(second.batch_id,)]
 
 
-@pytest.mark.parametrize("end", ["PUBLISHED", "CANCELLED"])
-def test_clear_anything_on_a_batch_that_ended_shows_the_recorded_result_and_ends(pipeline: Pipeline, end: str) -> None:
-    batch = pipeline.freeze()
+def stages_after_freeze(pipeline: Pipeline, batch_id: int) -> dict[str, Callable[[], object]]:
+    """Each task that can be cleared, by its name. run_shard is the sensor's matter: see test_sensor."""
+    return {
+        "plan_shards": lambda: plan.run(pipeline.env, batch_id),
+        "preflight": lambda: preflight.run(pipeline.env, pipeline.live, batch_id),
+        "reconcile": lambda: reconcile.run(pipeline.env, pipeline.live, batch_id),
+        "check_staging": lambda: check_staging.run(pipeline.env, pipeline.live, batch_id),
+        "compare": lambda: judge.run(pipeline.env, "compare", batch_id),
+        "approve": lambda: judge.run(pipeline.env, "approve", batch_id),
+        "publish": lambda: publish.run(pipeline.env, batch_id, "tester"),
+        "report": lambda: report.run(pipeline.env, batch_id),
+    }
+
+
+def written(pipeline: Pipeline) -> tuple[Any, ...]:
+    """What no cleared task of a batch at rest may add to."""
+    rows = [pipeline.sql(f"select count(*) from nightmill.{name}") for name in ("transition", "gate_verdict", "batch")]
+    return (*rows, pipeline.simulator.books())
+
+
+@pytest.mark.parametrize("end", ["PUBLISHED", "STAGED", "ESTIMATED"])
+def test_clear_anything_on_a_batch_that_has_data_or_is_a_dry_run_shows_the_recorded_result_and_is_green(
+    pipeline: Pipeline, end: str
+) -> None:
+    batch = pipeline.freeze(dry_run=end == "ESTIMATED", publish="no" if end == "STAGED" else "auto")
     shards = pipeline.plan(batch)
-    if end == "PUBLISHED":
+    if end != "ESTIMATED":
         pipeline.drive(shards)
         publish_unchecked(pipeline, batch)
-    else:
-        cancel(pipeline, batch.batch_id)
-    before = pipeline.sql("select count(*) from nightmill.transition"), pipeline.simulator.books()
-
-    assert pipeline.freeze(first_try=False).state == end
-    assert plan.run(pipeline.env, batch.batch_id).state == end
-    assert preflight.run(pipeline.env, pipeline.live, batch.batch_id) == []
+    before = written(pipeline)
+    again = pipeline.freeze(first_try=False, max_tries=6)
+    assert (again.batch_id, again.state) == (batch.batch_id, end)
+    answers = {name: stage() for name, stage in stages_after_freeze(pipeline, batch.batch_id).items()}
+    assert answers["preflight"] == []
+    assert answers["check_staging"] is False
+    assert answers["compare"] == answers["approve"] == end
+    assert (answers["publish"] is not None) == (end == "PUBLISHED")
     for shard in shards:
         finished = pipeline.wake(shard, fresh=True)
         assert isinstance(finished, Finished)
         assert end in finished.line
-    assert reconcile.run(pipeline.env, pipeline.live, batch.batch_id).state == end
-    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is False
-    assert judge.run(pipeline.env, "compare", batch.batch_id) == end
-    assert judge.run(pipeline.env, "approve", batch.batch_id) == end
-    shown = publish.run(pipeline.env, batch.batch_id, "tester")
-    assert (shown is not None) == (end == "PUBLISHED")
-    assert report.run(pipeline.env, batch.batch_id).batch.state == end
+        assert finished.fault is None
+    assert written(pipeline) == before
 
-    after = pipeline.sql("select count(*) from nightmill.transition"), pipeline.simulator.books()
-    assert before == after
+
+def end_without_data(pipeline: Pipeline, end: str) -> Batch:
+    """A batch of which nothing was published: cancelled half-way, with gaps that the job does not allow, or refused for
+    good by a gate (which no gate does yet)."""
+    if end == "PARTIAL_FAILED":
+        set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
+    batch = pipeline.freeze()
+    first, second = pipeline.plan(batch)
+    pipeline.drive([first])
+    if end == "CANCELLED":
+        cancel(pipeline, batch.batch_id)
+        return batch
+    pipeline.drive([second])
+    if end == "PARTIAL_FAILED":
+        with pytest.raises(Terminal, match="Clearing freeze_snapshot does the same in this run"):
+            reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+        return batch
+    reconciled(pipeline, batch)
+    with pipeline.env.ledger() as conn:
+        batches.move(conn, batches.get(conn, batch.batch_id), BatchState.REJECTED, "somebody said no")
+    return batch
+
+
+@pytest.mark.parametrize("end", ["CANCELLED", "PARTIAL_FAILED", "REJECTED"])
+def test_clear_freeze_snapshot_of_a_batch_that_ended_without_data_opens_a_new_one_that_reuses_every_accepted_answer(
+    pipeline: Pipeline, end: str
+) -> None:
+    ended = end_without_data(pipeline, end)
+    set_faults(pipeline.simulator)
+    before, executed = written(pipeline), pipeline.simulator.books(summary=True)["executed"]
+    (answered,) = pipeline.sql("select count(*) from nightmill.result where effective")[0]
+
+    for name, stage in stages_after_freeze(pipeline, ended.batch_id).items():
+        with pytest.raises(Terminal, match=rf"is {end} .*nothing was published\..*clear freeze_snapshot") as red:
+            stage()
+        assert "every accepted answer is reused" in red.value.remedy, name
+    with pytest.raises(Terminal, match=f"is {end}"):  # a retry, of a task whose batch somebody has ended meanwhile
+        pipeline.freeze(first_try=False)
+    assert written(pipeline) == before
+
+    if end == "PARTIAL_FAILED":  # the gate was too strict
+        pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.95}\npublish:")
+    again = pipeline.freeze(first_try=False, max_tries=6)
+    assert (again.run_id, again.incarnation, again.max_tries) == (ended.run_id, 2, 6)
+    pipeline.drive(pipeline.plan(again))
+    made = publish_unchecked(pipeline, again)
+    assert made.batch.state is BatchState.PUBLISHED
+    assert made.counts["reused"] == answered
+    assert pipeline.simulator.books(summary=True)["executed"] == executed + made.counts.get("accepted", 0)
+    assert pipeline.sql("select distinct batch_id from results.notes") == [(again.batch_id,)]
+
+
+def test_a_retry_after_a_cancel_stays_cancelled_also_where_the_task_was_cleared_before_the_cancel(
+    pipeline: Pipeline,
+) -> None:
+    batch = pipeline.freeze()
+    pipeline.freeze(first_try=False, max_tries=6)  # cleared while the batch lives
+    assert batch_of(pipeline, batch.batch_id).max_tries == 6
+    cancel(pipeline, batch.batch_id)
+    with pytest.raises(Terminal, match="is CANCELLED"):
+        pipeline.freeze(first_try=False, max_tries=6)
+    again = pipeline.freeze(first_try=False, max_tries=8)  # cleared again
+    assert again.incarnation == 2
+    cancel(pipeline, again.batch_id)
+    with pytest.raises(Terminal, match=f"Batch {again.batch_id} of run run-1 is CANCELLED"):
+        pipeline.freeze(first_try=False, max_tries=8)
+
+
+def test_a_cancel_before_anything_was_frozen_is_no_data_either_and_a_clear_begins_anew(pipeline: Pipeline) -> None:
+    pipeline.sql("insert into documents values (null, '1', 'acme', 'Nameless.')")
+    with pytest.raises(SourceError):
+        pipeline.freeze()
+    cancel(pipeline, 1)
+    pipeline.sql("delete from documents where id is null")
+    with pytest.raises(Terminal, match="is CANCELLED"):
+        pipeline.freeze(first_try=False)
+    assert pipeline.freeze(first_try=False, max_tries=7).state is BatchState.PLANNING
 
 
 def test_mark_a_task_failed_stops_that_task_only_and_clearing_it_goes_on(

@@ -93,7 +93,6 @@ def test_a_night_without_failures_has_nothing_unattributed(priced: Pipeline) -> 
 
 def test_output_failures_show_what_they_cost(priced: Pipeline) -> None:
     priced.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    priced.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch, shard = one_shard(priced)
     priced.drive([shard])
     made = publish_unchecked(priced, batch)
@@ -123,7 +122,11 @@ def test_a_provider_batch_whose_lines_all_failed_reports_no_tokens_and_none_are_
         (None, (None, None)),
         ({"input_tokens": 0, "output_tokens": 0}, (None, None)),  # no report: the lines have answers
         ({"input_tokens": "many"}, (None, None)),
-        ({"input_tokens": 1e30, "output_tokens": None}, (10**15, 0)),
+        ({"input_tokens": 1e30, "output_tokens": None}, (None, None)),
+        ({"input_tokens": 476, "input_tokens_details": {"cached_tokens": 1024}, "output_tokens": 9}, (None, None)),
+        ({"input_tokens": -476, "output_tokens": 9}, (None, None)),
+        ({"input_tokens": 476, "output_tokens": 9, "total_tokens": 9}, (None, None)),
+        ({"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 9}, (9, 4)),
         ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens": 2}, (7, 3)),
         ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}, (9, 4)),
         ([1, 2], (None, None)),
@@ -143,3 +146,47 @@ def test_whatever_a_provider_writes_as_usage_is_read_or_counts_as_no_report(
     made = report.build(priced.env, batch.batch_id)
     [(attempted,)] = priced.sql("select sum(prompt_tokens) from nightmill.attempt")
     assert made.spent.prompt == (attempted if prompt is None else prompt)
+
+
+def test_usage_that_cannot_be_is_kept_raw_and_marked_and_never_makes_a_price(priced: Pipeline) -> None:
+    batch, shard = one_shard(priced)
+    set_faults(priced.simulator, answer={"kind": "impossible_usage"}, usage_shown="impossible")
+    priced.drive([shard])
+    made = publish_unchecked(priced, batch)
+    [(prompt,)] = priced.sql("select sum(tokens) from nightmill.item")
+    assert (made.spent.prompt, made.spent.cached, made.spent.completion) == (prompt, 0, 0)  # our own count, marked
+    assert (made.spent.estimated, made.spent.odd, made.spent.odd_reports) == (20, 20, 1)
+    assert made.receipt is not None
+    assert made.receipt.paid > 0
+    [(tokens, kept)] = priced.sql(
+        "select count(prompt_tokens) + count(cached_tokens) + count(completion_tokens), "
+        "bool_and((odd_usage #>> '{prompt_tokens_details,cached_tokens}')::int > (odd_usage ->> 'prompt_tokens')::int) "
+        "from nightmill.attempt"
+    )
+    assert (tokens, kept) == (0, True)
+    assert "usage that cannot be, of 20 requests and the totals of 1 provider batch" in report.render(made)
+
+
+def test_cache_reads_cache_writes_and_reasoning_tokens_have_columns_of_their_own_and_are_paid_once(
+    priced: Pipeline,
+) -> None:
+    priced.sql("update nightmill.price set cache_write_per_million = 2500")
+    batch, shard = one_shard(priced)
+    set_faults(priced.simulator, answer={"kind": "cached_usage"})
+    priced.drive([shard])
+    made = publish_unchecked(priced, batch)
+    columns = "prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens"
+    sums = ", ".join(f"sum({name})::int" for name in columns.split(", "))
+    [told] = priced.sql(f"select {sums} from nightmill.attempt")
+    assert priced.sql(f"select {sums} from nightmill.result") == [told]
+    prompt, cached, written, completion, reasoning = told
+    spent = made.spent
+    assert (spent.prompt, spent.cached, spent.cache_written, spent.completion, spent.reasoning) == told
+    assert 0 < written < cached < prompt
+    assert 0 < reasoning < completion
+    fresh = prompt - cached - written
+    listed = Decimal(fresh * 2000 + cached * 1000 + written * 2500 + completion * 8000) / 1_000_000
+    assert made.receipt is not None
+    assert made.receipt.paid == listed * Decimal("0.75")
+    assert priced.sql("select sum(cost) from nightmill.attempt_cost") == [(made.receipt.paid,)]
+    assert f"({cached:,} from the cache, {written:,} written to it)" in report.render(made)

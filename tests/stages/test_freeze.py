@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from urllib.request import urlopen
 
 import pytest
@@ -165,8 +165,12 @@ def test_the_data_interval_is_bound_as_query_parameters_and_recorded(pipeline: P
 
 def test_a_query_that_needs_the_interval_of_a_run_without_one_fails_with_the_remedy(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "from documents", "from documents where now() > %(data_interval_start)s")
-    with pytest.raises(SourceError, match=r"data_interval_start.*Remedy: Fill in the data interval"):
+    with pytest.raises(SourceError, match=r"data_interval_start.*Remedy: Fill in the data interval of a new run"):
         pipeline.freeze()
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    with pytest.raises(SourceError, match=r"2026-01-02.* to 2026-01-01.*, holds nothing"):
+        pipeline.freeze("run-2", data_interval_start=at, data_interval_end=at - timedelta(days=1))
+    assert pipeline.sql("select count(*) from nightmill.batch") == [(0,)]  # so there is none whose clearing cannot help
 
 
 AWKWARD = (

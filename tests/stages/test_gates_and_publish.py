@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import pairwise
 
 import pytest
-from support.pipeline import Pipeline
+from support.pipeline import OUTPUT, Pipeline
 from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked, set_faults
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
+from nightmill.domain.wording import aligned
 from nightmill.stages import check_staging, judge, publish, reconcile, report
+from nightmill.stages.status import look
 
 SHOWN = "select distinct batch_id from results.notes"
 
@@ -49,9 +53,11 @@ def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pip
     failed = batch_of(pipeline, batch_id)
     assert (failed.state, failed.counts) == (BatchState.PARTIAL_FAILED, {"accepted": 19, "dead_lettered": 1})
     assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
-    # Later tasks, cleared one by one, open nothing.
-    assert reconcile.run(pipeline.env, pipeline.live, batch_id).state is BatchState.PARTIAL_FAILED
-    assert publish.run(pipeline.env, batch_id, "tester") is None
+    # Later tasks, cleared one by one, open nothing and are red.
+    with pytest.raises(Terminal, match=r"is PARTIAL_FAILED .*nothing was published"):
+        reconcile.run(pipeline.env, pipeline.live, batch_id)
+    with pytest.raises(Terminal, match="nothing was published"):
+        publish.run(pipeline.env, batch_id, "tester")
     with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Trigger a new run"):
         report.run(pipeline.env, batch_id)
     assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
@@ -77,8 +83,11 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
-    with pytest.raises(Blocked, match=r"1 of 2 checks failed: ExpectColumnValuesToBeInSet on title \(20 unexpected\)"):
+    said = r"1 of 2 checks failed: ExpectColumnValuesToBeInSet on title \(20 unexpected\) in 20 rows"
+    with pytest.raises(Blocked, match=said) as failed:
         check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+    (to_look,) = re.findall(r"^To look, as nightmill_owner: (.*);$", failed.value.cause, re.MULTILINE)
+    assert sum(number for _, number in pipeline.sql(to_look)) == 20  # the values with how often each comes
     blocked = batch_of(pipeline, batch.batch_id)
     assert (blocked.state, blocked.blocked_by) == (BatchState.BLOCKED, "check_staging")
     [(details,)] = pipeline.sql("select details::text from nightmill.gate_verdict where gate = 'check_staging'")
@@ -95,6 +104,64 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is True
     publish.run(pipeline.env, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
+
+
+def test_a_failed_check_tells_the_observed_number_and_declared_words_but_no_text_of_an_answer(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.write("output.py", OUTPUT.replace("title: str", 'title: str\n    kind: Literal["note", "echo"] = "note"'))
+    pipeline.edit("output.py", "from pydantic", "from typing import Literal\n\nfrom pydantic")
+    pipeline.edit("job.yaml", "view: notes", "view: kinds")
+    pipeline.apply()
+    pipeline.write(
+        "checks.yaml",
+        "expectations:\n"
+        "- {type: ExpectColumnMeanToBeBetween, column: pages, min_value: 1000}\n"
+        "- {type: ExpectTableRowCountToBeBetween, min_value: 1000}\n"
+        "- {type: ExpectColumnMostCommonValueToBeInSet, column: kind, value_set: [letter]}\n"
+        "- {type: ExpectColumnMostCommonValueToBeInSet, column: title, value_set: [~~~]}\n",
+    )
+    batch = pipeline.freeze()
+    pipeline.drive(pipeline.plan(batch))
+    reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(Blocked) as failed:
+        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+    told = failed.value.cause
+    ((mean,),) = pipeline.sql("select avg(pages)::float8 from nightmill.rows_kinds")
+    assert f"ExpectColumnMeanToBeBetween on pages saw {mean:g}" in told
+    assert "ExpectTableRowCountToBeBetween saw 20" in told
+    assert re.search("ExpectColumnMostCommonValueToBeInSet on kind .*saw (note|echo)", told)
+    assert re.search(r"ExpectColumnMostCommonValueToBeInSet on title .*saw \d+ other value", told)
+    for query in re.findall(r"^To look, as nightmill_owner: (.*);$", told, re.MULTILINE):
+        assert pipeline.sql(query)
+    for (title,) in pipeline.sql("select title from nightmill.rows_kinds"):
+        assert title not in told
+
+
+def test_a_gate_that_nobody_configured_is_called_so_and_opens(pipeline: Pipeline) -> None:
+    made = run_unchecked(pipeline)
+    assert pipeline.sql(SHOWN) == [(made.batch.batch_id,)]
+    words = "gates: completion passed, check_staging passed, compare not configured, approve not configured"
+    assert words in report.render(made)
+    (standing,) = look(pipeline.env)
+    assert dict(standing.gates)["compare"] == dict(standing.gates)["approve"] == "not configured"
+    assert pipeline.sql("select gate, passed from nightmill.gate_verdict where gate = 'compare'") == [("compare", None)]
+
+
+def test_the_tables_of_the_receipt_are_aligned_whatever_their_longest_name_and_number(pipeline: Pipeline) -> None:
+    assert aligned([("items planned", 1_234_567), ("bucket/class/a_code_that_is_longer_than_the_others", 1)]) == [
+        "  items planned                                       1,234,567",
+        "  bucket/class/a_code_that_is_longer_than_the_others          1",
+    ]
+    set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad_" * 12, "times": None}])
+    with pytest.raises(Terminal):
+        run_unchecked(pipeline)
+    lines = report.render(report.build(pipeline.env, 1)).splitlines()
+    table = [line for line in lines[1:] if line.startswith("  ")]
+    starts = [lines.index(line) for line in table]
+    for one, other in pairwise(starts):
+        if other == one + 1:  # of one table
+            assert len(lines[one]) == len(lines[other]), lines[one : other + 1]
 
 
 def test_publish_without_a_recorded_verdict_of_each_gate_is_refused(pipeline: Pipeline) -> None:

@@ -154,7 +154,20 @@ def test_a_shared_error_that_repeats_the_prompt_is_shown_by_its_code_only(pipeli
     assert "instruction" not in str(caught.value)
 
 
-def test_a_quarter_of_good_answers_shows_that_the_others_failed_by_themselves(pipeline: Pipeline) -> None:
+def test_one_good_answer_beside_19_that_fail_alike_is_kept_and_a_person_is_asked_about_the_others(
+    pipeline: Pipeline,
+) -> None:
+    batch, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, line_error=[{**UNSUPPORTED, "match": "-([0-9]|1[0-8])$"}])
+    with pytest.raises(Blocked, match="19 of the first 20 requests of this batch failed with the same error"):
+        pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 1, "unsettled": 19}
+    pipeline.drive([shard])  # cleared: it is the documents
+    assert counts(pipeline, batch) == {"accepted": 1, "dead_lettered": 19}
+    paid_once(pipeline, 1)
+
+
+def test_below_the_share_good_answers_show_that_the_others_failed_by_themselves(pipeline: Pipeline) -> None:
     batch, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, line_error=[{**UNSUPPORTED, "match": "-([0-9]|1[0-4])$"}])
     pipeline.drive([shard])

@@ -9,7 +9,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from support.pipeline import Pipeline
+from support.pipeline import OUTPUT, Pipeline
 from support.replays import replayed
 from support.steps import (
     counts,
@@ -21,7 +21,7 @@ from support.steps import (
     set_faults,
 )
 
-from nightmill.domain.errors import ProviderUnavailable, Terminal
+from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
 from nightmill.domain.job import Job
 from nightmill.domain.repair import output_reserve
 from nightmill.providers.openai_batch import OpenAIBatch
@@ -86,6 +86,40 @@ def test_a_repair_says_which_quotation_the_document_does_not_hold_and_what_it_re
     assert shown == [("fee is due", "exact")]
     letters = pipeline.sql("select code, message from nightmill.dead_letter where ordinal = 5")
     assert letters == [("citation_missing", "`title` is not in the document")]
+
+
+JUDGING = """
+    @field_validator("title")
+    @classmethod
+    def _in_words(cls, title: str) -> str:
+        if title.isdigit():
+            raise ValueError(f"{title} is no title: say it in words")
+        return title
+"""
+
+
+def test_a_repair_says_what_a_validator_of_the_job_says_and_where_json_breaks_and_the_ledger_keeps_neither(
+    pipeline: Pipeline, start_simulator: StartSimulator, tmp_path: Path
+) -> None:
+    pipeline.write("output.py", OUTPUT.replace("import", "import field_validator,", 1) + JUDGING)
+    wrong = [
+        {"match": "Text number 5.", "answer": {"title": "5551234", "pages": 5}},
+        {"match": "Text number 6.", "answer": {"title": "6661234", "pages": 6}},
+        {"match": "Text number 7.", "answer": '{"title": "t7", "pages": }'},
+    ]
+    told = "title: value_error: Value error, 5551234 is no title: say it in words. Answer the request again"
+    where = "Invalid JSON: expected value at line 1 column 26; expected one JSON object with the keys title, pages."
+    right = [{"match": told, "answer": {"title": "five", "pages": 5}}]
+    right.append({"match": where, "answer": {"title": "seven", "pages": 7}})
+    answering(pipeline, start_simulator, tmp_path, wrong + right)
+    batch, shard = one_shard(pipeline)
+    pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"accepted": 19, "dead_lettered": 1}
+    shown = pipeline.sql("select title from nightmill.rows_notes where ordinal in (4, 6) order by ordinal")
+    assert shown == [("five",), ("seven",)]
+    letters = pipeline.sql("select ordinal, message from nightmill.dead_letter")
+    assert letters == [(5, "title: value_error")]
+    paid_once(pipeline, 23)
 
 
 def test_without_repairs_a_rejected_answer_is_final(
@@ -200,7 +234,6 @@ def test_a_fence_and_doubly_written_json_are_taken_off_without_asking_again(
 
 def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
@@ -211,14 +244,44 @@ def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipelin
 
 
 def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 15}\npublish:")
-    pipeline.edit("job.yaml", "publish:", "breaker: {requests: null}\npublish:")
+    set_faults(pipeline.simulator, answer={"kind": "truncated", "match": "-[5-7]$", "times": None})
+    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 50}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
-    assert counts(pipeline, batch) == {"dead_lettered": 20}
-    assert pipeline.sql("select distinct code, attempts from nightmill.dead_letter") == [("truncated", 1)]
+    assert counts(pipeline, batch) == {"accepted": 17, "dead_lettered": 3}
+    said = "the answer ended at the token limit; raise max_completion_tokens in provider.parameters, or "
+    assert pipeline.sql("select distinct code, message, attempts from nightmill.dead_letter") == [
+        ("truncated", f"{said}repair.max_completion_tokens_cap", 1)
+    ]
     paid_once(pipeline, 20)
+
+
+def test_where_all_answers_are_cut_off_at_the_jobs_cap_a_person_is_asked_and_a_higher_cap_mends_it(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
+    pipeline.edit("job.yaml", "publish:", "repair: {max_completion_tokens_cap: 15}\npublish:")
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked, match=r"All 20 lines .*\(truncated\).*Remedy: Raise repair.max_completion_tokens_cap"):
+        pipeline.drive([shard])
+    assert counts(pipeline, batch) == {"unsettled": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 20
+    pipeline.edit("job.yaml", "max_completion_tokens_cap: 15", "max_completion_tokens_cap: 30")
+    pipeline.drive([shard])  # cleared
+    assert counts(pipeline, batch) == {"accepted": 20}
+    assert pipeline.simulator.books(summary=True)["executed"] == 40
+
+
+def test_where_all_answers_are_cut_off_with_twice_the_room_too_nothing_else_is_sent_and_a_person_is_asked(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 3")
+    pipeline.edit("job.yaml", "publish:", "breaker: {requests: 10, pilot_items: 10, pilot_above_items: 10}\npublish:")
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked, match=r"failed with the same error \(truncated\)"):
+        pipeline.drive([shard])
+    assert pipeline.simulator.books(summary=True)["executed"] == 20  # the pilot, and ten once more
+    assert counts(pipeline, batch)["unsettled"] >= 10
 
 
 def job(parameters: dict[str, int], cap: int | None) -> Job:

@@ -12,7 +12,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.failures import FailureClass
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
-from nightmill.stages import preflight, replay
+from nightmill.stages import replay
 
 
 def shown(pipeline: Pipeline) -> dict[str, int]:
@@ -171,9 +171,9 @@ def test_newer_documents_that_are_published_meanwhile_stay_shown(pipeline: Pipel
     parent = with_dead_letters(pipeline, BAD_INPUT)
     child = take_over(pipeline, parent.batch_id)
     newer = run_unchecked(pipeline, "run-2").batch
-    with pytest.raises(Blocked, match="publish would refuse this run"):
+    with pytest.raises(Blocked, match=rf"publish would refuse this run: .* shows batch {newer.batch_id} of"):
         pipeline.plan(child)
-    pipeline.drive([one.shard_id for one in preflight.run(pipeline.env, pipeline.live, child.batch_id)])  # cleared
+    pipeline.drive(pipeline.plan(child))  # cleared: its answers are wanted all the same
     with pytest.raises(Terminal, match=rf"shows batch {newer.batch_id}, which is newer"):
         publish_unchecked(pipeline, child)
     assert pipeline.sql("select distinct batch_id from results.notes") == [(newer.batch_id,)]
@@ -188,6 +188,25 @@ def test_a_cancelled_batch_goes_on_as_its_child_with_only_what_is_missing(pipeli
     made = replayed(pipeline, batch.batch_id)
     assert made.counts == {"accepted": 20 - done, "reused": done}
     paid_once(pipeline, 20)
+
+
+def test_a_replay_that_was_cancelled_and_cleared_goes_on_from_its_own_child_without_paying_again(
+    pipeline: Pipeline,
+) -> None:
+    parent = with_dead_letters(pipeline, BAD_INPUT)
+    executed = pipeline.simulator.books(summary=True)["executed"]
+    child = take_over(pipeline, parent.batch_id)
+    first, *_ = pipeline.plan(child)
+    pipeline.drive([first])
+    cancel(pipeline, child.batch_id)
+    with pytest.raises(Terminal, match="is CANCELLED"):  # a retry
+        take_over(pipeline, parent.batch_id, first_try=False)
+    again = take_over(pipeline, parent.batch_id, first_try=False, max_tries=6)
+    assert (again.run_id, again.incarnation, again.params["parent_batch"]) == (child.run_id, 2, child.batch_id)
+    pipeline.drive(pipeline.plan(again))
+    made = publish_unchecked(pipeline, again)
+    assert (made.batch.state, len(shown(pipeline))) == (BatchState.PUBLISHED, 20)
+    paid_once(pipeline, executed + 4)
 
 
 def test_a_batch_that_was_cancelled_before_its_plan_is_planned_like_any_other(pipeline: Pipeline) -> None:

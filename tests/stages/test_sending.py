@@ -178,6 +178,25 @@ def test_an_unknown_model_blocks_the_batch_and_spends_no_item(pipeline: Pipeline
     assert counts(pipeline, following) == {"accepted": 20}
 
 
+def test_a_window_that_the_provider_does_not_have_is_shown_and_a_new_run_with_another_one_goes_on(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.edit("job.yaml", "model: echo-1", "model: echo-1\n  completion_window: 7d")
+    batch, shard = one_shard(pipeline)
+    with pytest.raises(Blocked) as refused:
+        pipeline.drive([shard])
+    said = str(refused.value)
+    assert "(HTTP 400, invalid_value, completion_window: 'completion_window' must be 24h)" in said
+    assert "Remedy: Correct provider.completion_window in job.yaml, then cancel this run and start a new one" in said
+    pipeline.edit("job.yaml", "completion_window: 7d", "completion_window: 24h")
+    with pytest.raises(Blocked, match="must be 24h"):
+        pipeline.wake(shard, fresh=True)  # clearing it changes nothing, as the remedy says
+    cancel(pipeline, batch.batch_id)
+    following = pipeline.freeze("run-2")
+    pipeline.drive(pipeline.plan(following))
+    assert counts(pipeline, following) == {"accepted": 20}
+
+
 def test_lines_that_the_validation_names_are_cut_out_and_the_others_go_on(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+import psycopg
 import pytest
 from psycopg import errors
 from support.ledger import OUTPUT, Ledger, apply, definition
@@ -70,6 +73,73 @@ def test_an_incompatible_schema_is_refused_by_apply_and_before_a_run(ledger: Led
     assert ledger.sql("select columns::text from nightmill.view_definition") == [
         ('[["title", "text"], ["pages", "bigint"]]',)
     ]
+
+
+@pytest.mark.parametrize("field", ["language: str | None = None", 'language: str = "en"'])
+def test_after_a_revert_of_a_new_field_runs_go_on_and_its_column_is_null(ledger: Ledger, field: str) -> None:
+    apply(ledger.admin_dsn, definition(output=f"{OUTPUT}    {field}\n"))
+    assert apply(ledger.admin_dsn, definition()) == "unchanged"
+    with ledger.writer() as conn:
+        views.refuse_unapplied(conn, definition())
+    batch = ledger.validating(4)  # under the contract of before
+    ledger.publish(batch)
+    with ledger.reader() as conn:
+        assert conn.execute("select distinct language from results.notes").fetchall() == [(None,)]
+    assert apply(ledger.admin_dsn, definition(output=f"{OUTPUT}    {field}\n")) == "unchanged"  # and forth again
+
+
+def test_a_field_that_could_be_null_from_the_beginning_may_go_and_one_of_another_type_may_not(ledger: Ledger) -> None:
+    with_note = definition("other", "other_view", output=OUTPUT + "    note: str | None = None\n")
+    apply(ledger.admin_dsn, with_note)
+    assert apply(ledger.admin_dsn, definition("other", "other_view")) == "unchanged"
+    with pytest.raises(ConfigError, match="'note' changed from text to bigint"):
+        apply(ledger.admin_dsn, definition("other", "other_view", output=OUTPUT + "    note: int | None = None\n"))
+
+
+def test_what_output_py_says_of_a_field_is_its_columns_comment(ledger: Ledger) -> None:
+    described = OUTPUT.replace("import BaseModel, ConfigDict", "import BaseModel, ConfigDict, Field").replace(
+        "pages: int", "pages: int = Field(description=\"How many pages;\\n  'about' counts.\")"
+    )
+    ledger.sql("comment on column results.notes.title is 'ours'")
+    assert apply(ledger.admin_dsn, definition(output=described)) == "described"
+    assert apply(ledger.admin_dsn, definition(output=described)) == "unchanged"
+    comments = "select attname, col_description(attrelid, attnum) from pg_attribute "
+    comments += "where attrelid = 'results.notes'::regclass and attname in ('pages', 'title') order by 1"
+    assert ledger.sql(comments) == [("pages", "How many pages; 'about' counts."), ("title", "ours")]
+    created = definition("other", "other_view", output=described)
+    assert apply(ledger.admin_dsn, created) == "created"
+    assert ledger.sql("select col_description('results.other_view'::regclass, attnum) from pg_attribute "
+                      "where attrelid = 'results.other_view'::regclass and attname = 'pages'") == [
+        ("How many pages; 'about' counts.",)
+    ]  # fmt: skip
+
+
+def test_a_view_whose_job_has_no_folder_is_told_with_what_it_shows_and_a_rename_can_be_followed(
+    ledger: Ledger,
+) -> None:
+    batch = ledger.validating(3)
+    ledger.publish(batch)
+    with ledger.writer() as conn:
+        assert views.orphans(conn, {"notes"}) == []
+        [orphan] = views.orphans(conn, {"renamed"})
+    assert re.fullmatch(
+        rf"results.notes belongs to job notes, which has no folder; it goes on showing batch {batch.batch_id}, as "
+        r"since \d{4}-\d\d-\d\d",
+        str(orphan),
+    )
+    renamed = definition("renamed", "notes")
+    with psycopg.connect(ledger.admin_dsn) as conn, pytest.raises(ConfigError, match="has no folder") as refused:
+        views.apply(conn, renamed, {"renamed"})
+    (remedy,) = re.findall(r"(update nightmill.view_definition .*?);", refused.value.remedy)
+    ledger.sql(f"set role nightmill_owner; {remedy}")
+    assert apply(ledger.admin_dsn, renamed) == "unchanged"
+    # Where nobody reads it, the other remedy ends the telling.
+    with ledger.writer() as conn:
+        [orphan] = views.orphans(conn, set())
+    (drop,) = re.findall(r"(drop view .*?);", views.renamed(orphan.view_name, orphan.job))
+    ledger.sql(f"set role nightmill_owner; {drop}")
+    with ledger.writer() as conn:
+        assert views.orphans(conn, set()) == []
 
 
 def test_a_run_before_apply_is_told_to_apply(ledger: Ledger) -> None:

@@ -106,12 +106,13 @@ def test_the_connection_of_the_triggerers_poller_does(ledger: Ledger) -> None:
 def test_the_connections_of_great_expectations_do_and_see_no_neighbours_names(ledger: Ledger) -> None:
     from sqlalchemy import create_engine
 
-    engine = create_engine(check_staging._sqlalchemy_url(ledger.writer_dsn))
+    engine = create_engine("postgresql+psycopg://", **check_staging._reading_only(ledger.writer_dsn))
     with engine.connect() as conn:
         raw = conn.connection.dbapi_connection
         assert isinstance(raw, psycopg.Connection)
         assert of_kernel(raw.fileno()) == WITHIN_A_MINUTE
         assert raw.execute("show search_path").fetchone() == ("pg_catalog,pg_temp",)
+        assert raw.execute("show statement_timeout").fetchone() == ("1h",)
     engine.dispose()
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 import zstandard
+from providers.scripted_server import ScriptedServer, answer
 from support.ledger import Ledger
+from support.tls import certificate, server_context
 from upath import UPath
 
+from nightmill.connections import AirflowConnection, payload_store
 from nightmill.domain.errors import Terminal, Transient
 from nightmill.local.ports import find_free
 from nightmill.storage import payloads
@@ -187,6 +192,121 @@ def test_a_store_that_cannot_be_reached_is_a_fault_that_passes_and_shows_no_key(
     with pytest.raises(Transient, match="object store cannot be") as caught:
         actions[action]()
     assert "very-secret" not in str(caught.value)
+
+
+POLICY = {
+    "Version": "2012-10-17",
+    "Statement": [
+        {
+            "Effect": "Allow",
+            "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
+            "Resource": "arn:aws:s3:::least/below/*",
+        },
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "arn:aws:s3:::least"},
+    ],
+}
+
+
+@pytest.fixture
+def guarded(s3_endpoint: str) -> Iterator[dict[str, str]]:
+    """The same server, where a role `keeper` and a user may do what POLICY says and nothing else. Yields the user's key
+    pair and the role."""
+    import boto3
+    import httpx
+
+    def client(kind: str) -> Any:
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test", "region_name": "us-east-1"}
+        return boto3.client(kind, endpoint_url=s3_endpoint, **keys)
+
+    client("s3").create_bucket(Bucket="least")
+    iam = client("iam")
+    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}]}
+    role = iam.create_role(RoleName="keeper", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
+    iam.put_role_policy(RoleName="keeper", PolicyName="least", PolicyDocument=json.dumps(POLICY))
+    iam.create_user(UserName="user")
+    assume = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}
+    more = {"Version": "2012-10-17", "Statement": [*POLICY["Statement"], assume]}
+    iam.put_user_policy(UserName="user", PolicyName="least", PolicyDocument=json.dumps(more))
+    key = iam.create_access_key(UserName="user")["AccessKey"]
+    httpx.post(f"{s3_endpoint}/moto-api/reset-auth", content=b"0").raise_for_status()  # from now on rights are checked
+    try:
+        yield {"login": key["AccessKeyId"], "password": key["SecretAccessKey"], "role": role}
+    finally:
+        httpx.post(f"{s3_endpoint}/moto-api/reset-auth", content=b"inf").raise_for_status()
+        iam.delete_user_policy(UserName="user", PolicyName="least")
+        iam.delete_access_key(UserName="user", AccessKeyId=key["AccessKeyId"])
+        iam.delete_user(UserName="user")
+        iam.delete_role_policy(RoleName="keeper", PolicyName="least")
+        iam.delete_role(RoleName="keeper")
+
+
+def of_connection(root: str, **fields: Any) -> PayloadStore:
+    variables = {"NIGHTMILL_OBJECT_STORE": root, "NIGHTMILL_OBJECT_STORE_CONN_ID": "store"}
+    return payload_store(lambda conn_id: AirflowConnection(conn_id, **fields), variables)
+
+
+def all_of_it(store: PayloadStore, tmp_path: Path) -> None:
+    """Everything that is done with a store."""
+    store.write("a/b/c", b"x")
+    (tmp_path / "raw").write_bytes(os.urandom(60 << 20))  # more than one part
+    store.keep_file("a/b/large", tmp_path / "raw")
+    assert store.read("a/b/c") == b"x"
+    assert store.fetch_file("a/b/large", tmp_path / "again", 1 << 30)
+    assert not store.fetch_file("a/b/nowhere", tmp_path / "again", 1 << 30)
+    with pytest.raises(Terminal, match="is gone"):
+        store.read("a/b/nowhere")
+    store.delete("a/b/c")
+    store.delete("a/b/nowhere")
+    assert store.delete_folder("a/b")
+    assert not store.delete_folder("a/b")
+
+
+@pytest.mark.parametrize("by", ["keys", "keys in the extra", "a role"])
+def test_a_connection_of_aws_works_with_the_least_rights_by_keys_and_by_role(
+    s3_endpoint: str, guarded: dict[str, str], tmp_path: Path, by: str
+) -> None:
+    extra: dict[str, Any] = {"endpoint_url": s3_endpoint, "region_name": "us-east-1"}
+    fields: dict[str, Any] = {"login": guarded["login"], "password": guarded["password"]}
+    if by == "keys in the extra":
+        extra |= {"aws_access_key_id": fields.pop("login"), "aws_secret_access_key": fields.pop("password")}
+    if by == "a role":
+        extra |= {"role_arn": guarded["role"], "service_config": {"sts": {"endpoint_url": s3_endpoint}}}
+    all_of_it(of_connection("s3://least/below", **fields, extra=extra), tmp_path)
+    with pytest.raises(Transient, match=r"cannot be written \(PermissionError\)") as caught:
+        of_connection("s3://least/elsewhere", **fields, extra=extra).write("a", b"x")
+    assert "s3:PutObject" in caught.value.remedy
+    with pytest.raises(Transient, match="cannot be written"):
+        of_connection("s3://nowhere/below", **fields, extra=extra).write("a", b"x")
+
+
+def test_a_connection_of_aws_without_a_login_takes_the_role_of_the_machine(
+    s3_endpoint: str, guarded: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the chain of boto3; its first link is enough here."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", guarded["login"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", guarded["password"])
+    store = of_connection("s3://least/below", extra={"endpoint_url": s3_endpoint, "region_name": "eu-west-1"})
+    store.write("a", b"x")
+    assert store.read("a") == b"x"
+
+
+def test_each_connection_of_aws_has_one_session_in_a_process() -> None:
+    """fsspec keeps a file system, its threads and its sockets for each."""
+    one = AirflowConnection("store", login="a", password="b", extra={"region_name": "x"})
+    same = AirflowConnection("store", login="a", password="b", extra={"region_name": "x"})
+    other = AirflowConnection("store", login="a", password="c", extra={"region_name": "x"})
+    assert one.file_system_options()["session"] is same.file_system_options()["session"]
+    assert one.file_system_options()["session"] is not other.file_system_options()["session"]
+
+
+def test_a_store_whose_certificate_is_not_trusted_is_called_so(tmp_path: Path) -> None:
+    with ScriptedServer(lambda request: answer({}), tls=server_context(certificate(tmp_path))).running() as server:
+        endpoint = server.base_url.removesuffix("/v1")
+        extra = {"endpoint_url": endpoint, "config_kwargs": {"retries": {"max_attempts": 0}, "connect_timeout": 2}}
+        store = of_connection("s3://least/below", login="a", password="b", extra=extra)
+        with pytest.raises(Transient, match="its certificate is not trusted: self-signed certificate") as caught:
+            store.write("a", b"x")
+    assert "verify in the connection's extra" in caught.value.remedy
 
 
 def test_a_directory_that_cannot_be_written_is_a_fault_that_passes(tmp_path: Path) -> None:

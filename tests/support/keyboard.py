@@ -97,6 +97,14 @@ class Keyboard:
             self.page.wait_for_timeout(200)
         return self.words()
 
+    def reread(self, text: str, timeout_s: float = 60) -> str:
+        """Load the page again until its visible text holds this."""
+        until = time.monotonic() + timeout_s
+        while text not in self.words() and time.monotonic() < until:
+            self.page.wait_for_timeout(1000)
+            self.page.reload()
+        return self.read(text)
+
     def words(self) -> str:
         """The visible text, with single spaces."""
         return " ".join(str(self._ask("document.body.innerText")).split())

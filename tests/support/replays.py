@@ -24,7 +24,13 @@ def with_dead_letters(pipeline: Pipeline, *errors: dict[str, Any]) -> Batch:
 
 
 def take_over(
-    pipeline: Pipeline, parent: int, run_id: str = "replay-1", *, first_try: bool = True, **choice: Any
+    pipeline: Pipeline,
+    parent: int,
+    run_id: str = "replay-1",
+    *,
+    first_try: bool = True,
+    max_tries: int = 0,
+    **choice: Any,
 ) -> Batch:
     """The first task of a run that replays a batch."""
     request = replay.ReplayRequest(
@@ -36,6 +42,7 @@ def take_over(
         dry_run=False,
         note="the fault is gone",
         requested_by="tester",
+        max_tries=max_tries,
     )
     return replay.run(pipeline.env, pipeline.live, request)
 

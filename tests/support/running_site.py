@@ -41,7 +41,7 @@ class OtherProvider:
         command = [sys.executable, "-m", "nightmill.simulator", *options]
         env = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "include")}
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
-        wait_for(port_file.exists, 30, "the other provider's port")
+        wait_for(port_file.exists, 90, "the other provider's port")
         return cls(process, f"http://127.0.0.1:{port_file.read_text().strip()}")
 
     def stop(self) -> None:
@@ -73,6 +73,7 @@ class Site:
     client: AirflowClient
     provider: OtherProvider
     slow_provider: OtherProvider
+    nights_provider: OtherProvider
     jobs: Path
     source_dsn: str
 

@@ -155,6 +155,98 @@ def test_a_key_said_twice_is_refused_at_any_depth():
     assert READER.read(nested) == Invalid("duplicate_key")
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (r'{"title":"a","total":1,"pages":1,"\u0070ages":2}', "pages"),
+        (r'{"title":"a","total":1,"\u0070ages":1,"p\u0061ges":2}', "pages"),
+        (r'{"title":"a\\","total":1,"pages":1, "pages\u0020":1,"\u0070ages":2}', "pages"),
+        (r'{"title":"a","total":1,"pages":2,"parties":[{"\u006eame":"x","name":"y"}]}', "name"),
+        (r'{"title":"a","total":1,"pages":2,"x":1,"\u0078":2}', "a key"),
+    ],
+)
+def test_a_key_said_twice_is_refused_however_it_is_written(text, key):
+    found = READER.read(text)
+    assert found == Invalid("duplicate_key")
+    assert found.message == f"{key} stands twice in one object"
+
+
+def test_a_key_said_twice_in_a_map_is_refused():
+    class Counted(BaseModel):
+        words: dict[str, int]
+        deep: dict[str, dict[str, list[int]]] = {}
+
+    reader = AnswerReader(Counted)
+    assert reader.read('{"words":{"a":1,"a":2}}') == Invalid("duplicate_key")
+    assert reader.read(r'{"words":{"a":1,"\u0061":2}}') == Invalid("duplicate_key")
+    assert reader.read('{"words":{},"deep":{"a":{"b":[1]},"a":{}}}') == Invalid("duplicate_key")
+    assert reader.read('{"words":{"\\u0000":1,"\ufffd":2}}') == Invalid("duplicate_key")  # mended into one
+    assert isinstance(reader.read('{"words":{"a":1,"b":2},"deep":{"a":{"a":[1]}}}'), Valid)
+
+
+def test_an_escape_in_a_value_or_a_key_of_its_own_is_no_duplicate():
+    text = r'{"title":"\"pages\":1,\u0070","total":1,"p\u0061ges":2,"parties":[{"name":"\\"},{"n\u0061me":"b"}]}'
+    found = READER.read(text)
+    assert isinstance(found, Valid)
+    assert found.answer["pages"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        (CANARY, "expected value at line 1 column 1"),
+        (f'{{"title": "{CANARY}",\n "total": 1,}}', "trailing comma at line 2 column 13"),
+        (f'{{"{CANARY}": "", "total"', "EOF while parsing an object at line 1 column 27"),
+        (f'{{"title": "{CANARY}"}} {CANARY}', "trailing characters at line 1 column 26"),
+    ],
+)
+def test_text_that_is_no_json_is_told_where_and_which_keys_are_expected(text, where):
+    keys = "title, total, pages, signed, kind, currency, parties"
+    found = READER.read(text)
+    assert found.message == f"Invalid JSON: {where}; expected one JSON object with the keys {keys}"
+    assert CANARY not in str(found)
+
+
+def test_what_a_custom_validator_says_is_for_the_model_alone():
+    class Judged(BaseModel):
+        amount: int
+        note: str
+        lines: list[Party] = []
+
+        @field_validator("note")
+        @classmethod
+        def _judge(cls, note: str) -> str:
+            assert note != "assert", "never assert"
+            raise ValueError(f"bad note {note}")
+
+    text = json.dumps({"amount": 1, "note": CANARY, "lines": [{"name": "x" * 201}], f"{CANARY}_key": 1})
+    silent, explained = AnswerReader(Judged).read(text), AnswerReader(Judged, explain=True).read(text)
+    assert silent.told == ""
+    assert explained == silent
+    assert CANARY not in str(explained) + explained.message
+    assert explained.told.split("; ") == [
+        f"note: value_error: Value error, bad note {CANARY}",
+        "lines.0.name: string_too_long: String should have at most 200 characters",
+        f"{CANARY}_key: extra_forbidden",
+    ]
+    assert "never assert" in AnswerReader(Judged, explain=True).read('{"amount":1,"note":"assert"}').told
+
+
+def test_what_a_validator_raises_of_its_own_is_for_the_model_alone_and_bounded():
+    class Broken(BaseModel):
+        note: str
+
+        @field_validator("note")
+        @classmethod
+        def _judge(cls, note: str) -> str:
+            raise RuntimeError(note * 1_000)
+
+    found = AnswerReader(Broken, explain=True).read(json.dumps({"note": CANARY}))
+    assert found.message == "RuntimeError"
+    assert found.told.startswith(f"RuntimeError: {CANARY}")
+    assert len(found.told) <= 400
+
+
 def test_a_field_name_that_repeats_in_a_list_or_a_value_is_no_duplicate():
     result = READER.read(written(title='say "title": twice', parties=[{"name": "a"}, {"name": "b"}]))
     assert isinstance(result, Valid)

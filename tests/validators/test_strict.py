@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Annotated, Any, Literal, Optional
 
 import jsonschema
@@ -112,3 +112,35 @@ def test_what_strict_mode_has_no_word_for_is_refused_with_its_place():
     for model, place in ((Map, r"Map\.inner\[\]"), (Untyped, r"Untyped\.value"), (Pair, r"Pair\.pair")):
         with pytest.raises(ConfigError, match=place):
             strict_schema(model)
+
+
+def test_every_choice_and_every_decimal_goes_out_with_its_type():
+    class Grade(Enum):
+        GOOD = "good"
+        UNKNOWN = None
+
+    class Chosen(BaseModel):
+        side: Literal["a", "b", None] = Field(description="which one")
+        rank: Literal[1, 2, None]
+        odd: Literal["a", 1.5, True]
+        grade: Grade
+        amount: Decimal = Field(ge=0, decimal_places=2)
+        amounts: list[Decimal | None]
+
+    digits = r"^-?[0-9]+(\.[0-9]+)?$"
+    schema = strict_schema(Chosen)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"] == {
+        "side": {"type": ["string", "null"], "enum": ["a", "b", None], "description": "which one"},
+        "rank": {"type": ["integer", "null"], "enum": [1, 2, None]},
+        "odd": {"type": ["string", "number", "boolean"], "enum": ["a", 1.5, True]},
+        "grade": {"$ref": "#/$defs/Grade"},
+        "amount": {"type": "string", "pattern": digits},
+        "amounts": {"type": "array", "items": {"anyOf": [{"type": "string", "pattern": digits}, {"type": "null"}]}},
+    }
+    assert schema["$defs"]["Grade"] == {"type": ["string", "null"], "enum": ["good", None]}
+    answer = {"side": None, "rank": 2, "odd": 1.5, "grade": None, "amount": "0.10", "amounts": ["12.5", None]}
+    jsonschema.validate(answer, schema)
+    assert AnswerReader(Chosen).read(json.dumps(answer)) == Valid(answer)
+    for one in ("1,234.50", "12 EUR", "1e5", ""):
+        assert not jsonschema.Draft202012Validator(schema).is_valid(answer | {"amount": one})

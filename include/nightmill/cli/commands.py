@@ -8,11 +8,15 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
+
+if TYPE_CHECKING:
+    from nightmill.stages.apply import Applied
 
 from nightmill.connections import OWNER, from_variables
-from nightmill.domain.errors import NightmillError
+from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
@@ -27,12 +31,25 @@ def main(argv: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):  # names of folders and files can be no UTF-8
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    if argv[:1] == ["simulator"]:
-        from nightmill.simulator.server import main as simulator
+    return exit_code(lambda: _run(_readable(argv)))
 
-        return simulator(list(argv[1:]))
-    arguments = _parser().parse_args(_readable(argv))
-    return exit_code(lambda: int(arguments.run(arguments)))
+
+def _run(argv: Sequence[str]) -> int:
+    if argv[:1] == ["simulator"]:
+        return _simulator(list(argv[1:]))
+    arguments = _parser().parse_args(argv)
+    return int(arguments.run(arguments))
+
+
+def _simulator(argv: list[str]) -> int:
+    if find_spec("nightmill.simulator") is None:
+        raise ConfigError(
+            "The local provider is not part of this installation.",
+            "Start it from a checkout of the project: `make up`, or `python -m nightmill simulator` there.",
+        )
+    from nightmill.simulator.server import main as simulator
+
+    return simulator(argv)
 
 
 def _readable(argv: Sequence[str]) -> Sequence[str]:
@@ -55,21 +72,28 @@ def apply(arguments: argparse.Namespace) -> int:
 
     done = stage.run(from_variables(OWNER).database_url(), arguments.jobs)
     rows = [
-        {"job": one.job, "folder": str(one.folder), "view": one.view, "outcome": one.outcome, "fault": _text(one.fault)}
+        {
+            "job": one.job, "folder": str(one.folder), "view": one.view, "outcome": one.outcome, "told": one.told,
+            "fault": _text(one.fault),
+        }
         for one in done
-    ]
-    text = "\n".join(
-        f"{one.job}: {one.outcome}" + (f" results.{one.view}" if one.view else f", {_text(one.fault)}") for one in done
-    )
+    ]  # fmt: skip
+    text = "\n".join(f"{one.job}: {_came_of(one)}" for one in done)
     _say(arguments, rows, text or "no job folders found")
     return 1 if any(one.fault for one in done) else 0
+
+
+def _came_of(one: Applied) -> str:
+    if one.told:
+        return f"{one.outcome}: {one.told}"
+    return f"{one.outcome} results.{one.view}" if one.view else f"{one.outcome}, {_text(one.fault)}"
 
 
 def validate(arguments: argparse.Namespace) -> int:
     """Check job folders without touching any service."""
     from nightmill.cli import validate as command
 
-    return command.run(arguments.jobs, arguments.json)
+    return command.run(arguments.jobs, arguments.json, arguments.names)
 
 
 def doctor(arguments: argparse.Namespace) -> int:
@@ -158,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     one = commands.add_parser("apply", parents=[common, jobs], help="create the tables and views of all jobs")
     one.set_defaults(run=apply)
     one = commands.add_parser("validate", parents=[common, jobs], help="check job folders")
+    one.add_argument("names", nargs="*", metavar="JOB", help="the names of folders; without any: all of them")
     one.set_defaults(run=validate)
     one = commands.add_parser("doctor", parents=[common, jobs], help="check everything a run needs, with remedies")
     one.set_defaults(run=doctor)
@@ -167,7 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     _estimate_arguments(one)
     one.set_defaults(run=estimate)
     one = commands.add_parser("status", parents=[common], help="every open batch and the newest closed one of each job")
-    one.add_argument("--batch", type=_number, help="this batch only; with its completion report once it has ended")
+    which = one.add_mutually_exclusive_group()
+    which.add_argument("--batch", type=_number, help="this batch only; with its completion report once it has ended")
+    which.add_argument("--job", help="the batches of this job only")
     one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
     _operations(commands, common, jobs)
@@ -222,8 +249,10 @@ def _estimate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--priority", choices=list(map(str, Priority)), default=str(Priority.NORMAL), help="low: leave room to others"
     )
+    example = "such as 2026-01-31 or 2026-01-31T02:00+00:00"
+    parser.add_argument("--data-interval", nargs=2, type=_moment, metavar=("START", "END"), help=example)
     for end in ("start", "end"):
-        parser.add_argument(f"--data-interval-{end}", type=_moment, help="such as 2026-01-31 or 2026-01-31T02:00+00:00")
+        parser.add_argument(f"--data-interval-{end}", type=_moment, help=example)
 
 
 def _choice_arguments(parser: argparse.ArgumentParser) -> None:

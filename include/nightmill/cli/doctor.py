@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from nightmill.connections import DEPLOYMENT, LEDGER, LookedUp, from_variables, payload_store
+from nightmill.connections import DEPLOYMENT, LEDGER, OBJECT_STORE, LookedUp, from_variables, payload_store
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
 from nightmill.environment import utc_now
 from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
@@ -22,6 +22,7 @@ from nightmill.storage.deployments import VARIABLE
 from nightmill.storage.ledger import Connection
 
 PLUGINS = frozenset({"nightmill_access", "nightmill_console", "nightmill_listener"})
+EXECUTOR, LOCAL = "AIRFLOW__CORE__EXECUTOR", "LocalExecutor"
 POOLS = ("nightmill_batch", "nightmill_online")
 _MARKS = {Status.OK: "ok     ", Status.WARNING: "warning", Status.FAILED: "FAILED ", Status.NOT_CHECKED: "-      "}
 
@@ -61,7 +62,8 @@ def examine(built_in: Path, variables: Mapping[str, str]) -> Iterator[Finding]:
         if ledger is not None:
             yield doctor.examine_deployment(ledger, _this_airflow(variables))
             yield doctor.examine_maintenance(ledger, utc_now)
-        yield doctor.examine_store(lambda: payload_store(connections.lookup, variables))
+        found_by_all = bool(variables.get(OBJECT_STORE)) or variables.get(EXECUTOR) == LOCAL
+        yield doctor.examine_store(lambda: payload_store(connections.lookup, variables), found_by_all=found_by_all)
         found = job_folders.find(job_folders.roots(built_in))
         yield from doctor.examine_jobs(connections, found, ledger, utc_now)
     yield from examine_airflow(variables)

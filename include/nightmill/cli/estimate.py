@@ -26,13 +26,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the estimate."""
     env = environment_of(os.environ)
     live = job_of(arguments)
+    start, end = arguments.data_interval or (arguments.data_interval_start, arguments.data_interval_end)
     question = Question(
         limit=arguments.limit,
         reprocess=arguments.reprocess,
         priority=arguments.priority,
         filters=read_all(live.job.source.filters, arguments.filter),
-        data_interval_start=arguments.data_interval_start,
-        data_interval_end=arguments.data_interval_end,
+        data_interval_start=start,
+        data_interval_end=end,
     )
     forecast = estimate.run(env, live, question)
     print(json.dumps(fields(live, forecast)) if arguments.json else text(live, forecast, env.now()))

@@ -32,6 +32,12 @@ _RULES = """## Rules
 The first rule that holds decides. Where no code stands, the provider's own code is kept, else its type, else
 `http_<status>`; a finding of our checks has the code of the check.
 
+A line without a usable status (none, -1, a text, a number that is no HTTP status) is classified by what stands there: a
+status in the error object, in its code or type ("BadRequestError", "RESOURCE_EXHAUSTED"), or in its message ("Error
+code: 400 - ..."). Finish reasons are read in the words of all vendors
+([finish_reasons.py](../include/nightmill/domain/finish_reasons.py)); with a word that stands in no table, the answer is
+judged by its text, and the log counts it.
+
 | seen | class | code |
 |---|---|---|
 """
@@ -39,13 +45,32 @@ _MENDED = """
 ## What is no failure
 
 Read without another request and noted beside the result: a code fence around the whole answer (`unwrapped_fence`), an
-answer that is JSON inside a JSON string (`decoded_twice`), NUL characters and half surrogate pairs, which Postgres
-cannot hold and which become U+FFFD (`sanitised`). Nothing is guessed: prose around an answer, a number with a unit, or
-a truncated text is a failure.
+answer that is JSON inside a JSON string (`decoded_twice`), reasoning in tags before it (`dropped_reasoning`), NUL
+characters and half surrogate pairs, which Postgres cannot hold and which become U+FFFD (`sanitised`). Nothing is
+guessed: prose around an answer, a number with a unit, or a truncated text is a failure.
 
-Passed over and counted in the log: lines of nobody's request, the same line twice, an error line beside an answer to
-the same request, lines that cannot be read. Items that no line answers are lost, and only after their files were
-fetched again for `provider.results_grace_s`: files grow, are empty or are named after their batch has ended.
+Passed over and counted in the log: lines of nobody's request, the same answer twice (also with other usage), an error
+line beside an answer to the same request, lines that cannot be read. Items that no line answers are lost, and only
+after their files were fetched again for `provider.results_grace_s`: files grow, are empty or are named after their
+batch has ended. An error object or a page in the place of a result file is no result file: it is fetched again later.
+
+Of several choices the one with index 0 is read, of content in parts the text parts. All lines of a request, in both
+files and in all looks at them, are settled together: an answer wins over an error, and two answers that differ are
+none, however many there are.
+
+## Usage
+
+Cache reads, cache writes and reasoning tokens have columns of their own in `nightmill.attempt` and `nightmill.result`;
+they are part of the prompt or the completion and are paid once. Usage that cannot be (more cached than prompt tokens, a
+total that is no sum, negative or broken numbers) is kept as it was told in `nightmill.attempt.odd_usage`, is marked in
+the report, status and console, and makes no price: the prompt is then estimated from the manifest. A request that the
+provider refused before a model worked on it has `sent_upstream = false`, and is not estimated as paid.
+
+## Files that validation refused
+
+A custom_id beside or in a complaint is believed. A line number is not, because some providers count from 1 and some
+from 0: the items that it may mean are sent again in files of their own (`nightmill.provider_batch.suspects`), and only
+what is refused there is given up. Where no line is named, the file is sent again in halves.
 
 ## What is refused as a whole
 

@@ -10,15 +10,13 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any, TextIO
 
 from nightmill.connections import environment_of
-from nightmill.domain.progress import one_line
-from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted, dollars, duration
 from nightmill.environment import Environment, utc_now
 from nightmill.stages import report, status
-from nightmill.stages.status import Standing
+from nightmill.stages.status import Standing, block, line
 
 INTERVAL_S = 2.0
 REST = 4  # a look that takes long is followed by a pause of this many times its length: the ledger has other work
@@ -26,16 +24,16 @@ _HOME, _REST_OF_LINE, _REST_OF_SCREEN, _CLEAR = "\x1b[H", "\x1b[K", "\x1b[J", "\
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print where batches stand; with --watch until the batch ends, until only a person can help, or Ctrl-C."""
+    """Print where batches stand; with --watch until the batch is at rest, until only a person can help, or Ctrl-C."""
     env = environment_of(os.environ)
     if arguments.watch:
-        return watch(env, arguments.batch, as_json=arguments.json, out=sys.stdout)
-    standings = status.look(env, arguments.batch)
+        return watch(env, arguments.batch, arguments.job, as_json=arguments.json, out=sys.stdout)
+    standings = status.look(env, arguments.batch, arguments.job)
     if arguments.json:
         print(json.dumps([fields(one) for one in standings]))
         return 0
     print("\n\n".join("\n".join(block(one)) for one in standings) or "no batches")
-    if arguments.batch is not None and standings[0].batch.ended:
+    if arguments.batch is not None and standings[0].batch.at_rest:
         print("\n" + report.render(report.build(env, arguments.batch)))
     return 0
 
@@ -43,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
 def watch(
     env: Environment,
     batch_id: int | None,
+    job: str | None = None,
     *,
     as_json: bool,
     out: TextIO,
@@ -50,7 +49,7 @@ def watch(
 ) -> int:
     """Look again and again. On a terminal one screen is drawn anew; elsewhere each change is a line of its own.
 
-    Returns 1 once nothing goes on by itself, because freezing failed; 0 at the batch's end, or on Ctrl-C.
+    Returns 1 once nothing goes on by itself, because freezing failed; 0 where the batch comes to rest, or on Ctrl-C.
     """
     drawn = out.isatty() and not as_json
     said: dict[int, str] = {}
@@ -59,15 +58,15 @@ def watch(
     try:
         while True:
             began = time.monotonic()
-            standings = status.look(env, batch_id)
+            standings = status.look(env, batch_id, job)
             if drawn:
                 out.write(screen(standings, shutil.get_terminal_size()))
             else:
                 _say_changes(standings, said, as_json, out)
             out.flush()
-            if batch_id is not None and standings[0].batch.ended:
+            if batch_id is not None and standings[0].batch.at_rest:
                 return 0
-            still = [one for one in standings if not one.batch.ended]
+            still = [one for one in standings if not one.batch.at_rest]
             if still and all(one.batch.freezing_failed for one in still):
                 if drawn:  # a screen cuts long lines
                     out.writelines(f"{line(one)}\n" for one in still)
@@ -95,44 +94,6 @@ def _say_changes(standings: list[Standing], said: dict[int, str], as_json: bool,
             out.write((json.dumps(facts) if as_json else line(one)) + "\n")
 
 
-def line(one: Standing) -> str:
-    """One batch in one line."""
-    planned = one.progress.shards or one.batch.state not in (BatchState.CREATED, BatchState.PLANNING)
-    how_far = one_line(one.progress, utc_now(), one.buckets.get("unsettled", 0)) if planned else "not planned yet"
-    return "; ".join((f"{_head(one)}: {how_far}", *(f"ALERT {alert}" for alert in one.alerts)))
-
-
-def _head(one: Standing) -> str:
-    batch = one.batch
-    return f"{batch.job}: batch {batch.batch_id} {batch.state} ({' '.join(batch.state_reason.split())})"
-
-
-def block(one: Standing) -> list[str]:
-    """One batch in some lines; what there is nothing of is left out."""
-    batch = one.batch
-    lines = [_head(one), _row("run", f"{batch.run_id}, since {batch.created_at:%Y-%m-%d %H:%M:%S} UTC")]
-    states = ", ".join(f"{shard.shards} {shard.state}" for shard in one.progress.shards)
-    if states:
-        lines.append(_row("shards", states))
-    if one.buckets:
-        lines.append(_row("items", ", ".join(f"{items:,} {bucket}" for bucket, items in sorted(one.buckets.items()))))
-    for sent in one.progress.provider_batches:
-        what = f"{counted(sent.batches, 'provider batch')} {sent.state}"
-        status_there = f", {sent.raw_status} {sent.answered:,}/{sent.requests:,}" if sent.raw_status else ""
-        lines.append(_row("provider", what + status_there))
-    if one.spent.requests:
-        lines.append(_row("tokens", f"{one.spent.prompt:,} in, {one.spent.completion:,} out"))
-        most = (batch.estimate or {}).get("batch_price")
-        estimated = f" (estimate: at most {dollars(most)} without retries)" if most else ""
-        lines.append(_row("cost", dollars(one.cost) + estimated))
-    if one.seconds_left:
-        lines.append(_row("to go", f"about {duration(one.seconds_left)} at the pace so far"))
-    if batch.blocked_by and batch.state is BatchState.BLOCKED:
-        lines.append(_row("to do", f"act on the reason above, then clear {batch.blocked_by} of the run"))
-    lines += [_row("ALERT", alert) for alert in one.alerts]
-    return lines
-
-
 def fields(one: Standing) -> dict[str, Any]:
     """One batch as JSON; money as text."""
     batch = one.batch
@@ -144,15 +105,21 @@ def fields(one: Standing) -> dict[str, Any]:
         "reason": batch.state_reason,
         "items": batch.item_count,
         "buckets": one.buckets,
-        "shards": [asdict(shard) for shard in one.progress.shards],
+        "shards": [asdict(shard) | {"wake_at": _iso(shard.wake_at)} for shard in one.progress.shards],
         "provider_batches": [asdict(sent) for sent in one.progress.provider_batches],
+        "attempts": [asdict(kind) for kind in one.progress.attempts],
+        "gates": dict(one.gates),
         "prompt_tokens": one.spent.prompt,
         "completion_tokens": one.spent.completion,
+        "cached_tokens": one.spent.cached,
+        "cache_write_tokens": one.spent.cache_written,
+        "reasoning_tokens": one.spent.reasoning,
+        "odd_usage": {"requests": one.spent.odd, "provider_batches": one.spent.odd_reports},
         "cost": str(one.cost) if one.cost is not None else None,
         "seconds_left": one.seconds_left,
         "alerts": one.alerts,
     }
 
 
-def _row(name: str, text: str) -> str:
-    return f"  {name:<10}{text}"
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment is not None else None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
 from nightmill.domain.job_code import said_by
+from nightmill.domain.nearest import aside, listed
 from nightmill.storage import job_folders
 from nightmill.validators.definition import mistakes_of
 
@@ -25,9 +27,13 @@ class Verdict:
 _UNFORESEEN = "Take the last change of the folder back, and report this with the version of nightmill."
 
 
-def run(built_in: Path, as_json: bool) -> int:
-    """Print the verdicts; 1 when a folder has mistakes. Warnings fail nothing."""
-    verdicts = list(examine(built_in))
+def run(built_in: Path, as_json: bool, names: Sequence[str] = ()) -> int:
+    """Print the verdicts on all folders, or on those that are named; 1 when one has mistakes. Warnings fail nothing.
+
+    Raises ConfigError for a name that no folder has.
+    """
+    _refuse_unknown(built_in, names)
+    verdicts = list(examine(built_in, frozenset(names)))
     if as_json:
         print(json.dumps({one.job: _fields(one) for one in verdicts}))
     else:
@@ -35,14 +41,28 @@ def run(built_in: Path, as_json: bool) -> int:
     return 1 if any(one.mistakes for one in verdicts) else 0
 
 
-def examine(built_in: Path) -> Iterator[Verdict]:
-    """One verdict per job folder; `(folders)` stands for what is wrong beside them."""
+def _refuse_unknown(built_in: Path, names: Sequence[str]) -> None:
+    known = job_folders.find(job_folders.roots(built_in)).folders
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                f"There is no job folder {name!r}{aside(name, known)}.",
+                f"Use one of {listed(known)}, or name its parent with --jobs or {job_folders.JOBS_PATH}.",
+            )
+
+
+def examine(built_in: Path, names: Set[str] = frozenset()) -> Iterator[Verdict]:
+    """One verdict per job folder, or per named one; `(folders)` stands for what is wrong beside them."""
     found = job_folders.find(job_folders.roots(built_in))
-    if found.faults:
+    if found.faults and not names:
         beside = (Mistake("", None, None, fault.cause.rstrip("."), fault.remedy) for fault in found.faults)
         yield Verdict("(folders)", tuple(beside))
     views: dict[str, str] = {}
     for name, folder in found.folders.items():
+        if names and name not in names:
+            with suppress(Exception):  # whatever is wrong with it, nobody asked
+                views.setdefault(job_folders.read(folder).job.publish.view, name)
+            continue
         verdict = _of_folder(name, folder)
         if not verdict.mistakes:
             view = job_folders.read(folder).job.publish.view

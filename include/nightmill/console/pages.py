@@ -115,7 +115,8 @@ def _price(conn: Connection, batch: Batch, sent: Sequence[Evidence]) -> Price | 
 
 
 def _cost(price: Price, attempts: Sequence[Attempts]) -> Decimal:
-    return sum((batch_cost(price, one.prompt, one.cached, one.completion) for one in attempts), Decimal(0))
+    costs = (batch_cost(price, one.prompt, one.cached, one.completion, one.cache_written) for one in attempts)
+    return sum(costs, Decimal(0))
 
 
 def _enqueued(conn: Connection, sent: Sequence[Evidence]) -> list[tuple[str, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from nightmill.domain.progress import LATE
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
 from nightmill.storage.batches import Batch
 from nightmill.storage.evidence import Evidence, ShardStanding
@@ -28,13 +29,26 @@ def of_batch(batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[E
         case BatchState.CREATED:
             return [f"The source is being frozen ({batch.state_reason}). If its task failed, the task's log says why."]
         case BatchState.PLANNING:
-            return ["The manifest is frozen. What was answered before is being reused, the rest is cut into shards."]
+            return [
+                "The manifest is frozen. plan_shards reuses what was answered before and cuts the rest into shards; if "
+                "that task failed, its log says why."
+            ]
         case BatchState.QUEUED:
-            return ["Shards are planned. Nothing was sent yet: the first task of run_shard has not started."]
+            return [
+                "Shards are planned. Nothing was sent yet: the first task of run_shard has not started. If preflight "
+                "failed, its log says why."
+            ]
         case BatchState.RUNNING:
             return _running(shards, evidence, now)
         case BatchState.VALIDATING:
-            return ["Every item is settled. What is left are the tasks behind run_shard: checks, gates, publish."]
+            return [
+                "Every item is settled. What is left are the tasks behind run_shard: checks, gates, publish. If one of "
+                "them failed, its log says why."
+            ]
+        case BatchState.STAGED:
+            return [
+                "It is a preview, and waits for a person: readers do not see it, and nothing of it goes on by itself."
+            ]
         case BatchState.BLOCKED:
             return _blocked(batch)
         case (
@@ -44,7 +58,7 @@ def of_batch(batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[E
             | BatchState.PARTIAL_FAILED
             | BatchState.CANCELLED
         ):
-            return [f"It waits for nothing: it has ended ({batch.state_reason})."]
+            return [f"It waits for nothing: it has ended ({batch.state_reason}).", *_without_data(batch)]
         case _:
             assert_never(batch.state)
 
@@ -55,21 +69,50 @@ def of_shard(batch: Batch, shard: ShardStanding, evidence: Sequence[Evidence], n
         return [f"It waits for nothing: the shard is {SHARD_WORDS[shard.state]}, its batch {batch.state}."]
     lines = _blocked(batch) if batch.state is BatchState.BLOCKED else []
     lines += [of_provider_batch(one, now) for one in evidence if one.live]
+    if shard.failed_at is not None:
+        return [*lines, *_failed(batch, shard, now)]
     if shard.state is ShardState.QUEUED:
         return [*lines, "It has not started: its task waits for a free slot of its pool or for Airflow's scheduler."]
     if shard.wake_at is None:
         return [*lines, f"Its task is at work just now ({shard.state_reason})."]
     if shard.wake_at <= now:
-        return [
-            *lines,
-            f"It is due ({shard.state_reason}): its task is at work or about to start.",
-        ]
+        return [*lines, _due(shard, shard.wake_at, now)]
     return [
         *lines,
         f"What its last wake-up saw: {shard.state_reason}.",
         f"It wakes up by {shard.wake_at:%H:%M:%S} UTC, or as soon as the provider reports a change. "
         "No worker is held meanwhile.",
     ]
+
+
+def _without_data(batch: Batch) -> list[str]:
+    if not batch.without_data:
+        return []
+    return ["Readers see nothing of it. Clear freeze_snapshot of its run for a new batch, which reuses every answer."]
+
+
+def _failed(batch: Batch, shard: ShardStanding, now: datetime) -> list[str]:
+    assert shard.failed_at is not None
+    name = f"shard {shard.shard_id}"
+    ago = _span(now - shard.failed_at)
+    lines = [f"Its task failed {ago} ago: {shard.state_reason.rstrip('.')}."]
+    if batch.state is BatchState.BLOCKED and batch.blocked_by == name:
+        return lines  # what to do stands above
+    return [
+        *lines,
+        "Airflow tries it again while tries are left; where the task is red, clear run_shard of this shard.",
+    ]
+
+
+def _due(shard: ShardStanding, wake_at: datetime, now: datetime) -> str:
+    late = now - wake_at
+    if late <= LATE:
+        return f"It is due ({shard.state_reason}): its task is at work or about to start."
+    return (
+        f"It was due {_span(late)} ago ({shard.state_reason}), and no wake-up has ended since: its task works for long,"
+        " was killed, or waits for a slot; or the triggerer is down. Look at run_shard in Airflow, and clear it where "
+        "it is red."
+    )
 
 
 def of_provider_batch(one: Evidence, now: datetime) -> str:
@@ -100,6 +143,8 @@ def _running(shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now:
     per_state = Counter(shard.state for shard in shards)
     words = ", ".join(f"{per_state[state]} {words}" for state, words in SHARD_WORDS.items() if per_state[state])
     lines = [f"{len(shards)} shard{'' if len(shards) == 1 else 's'}: {words}."]
+    if failed := [str(shard.shard_id) for shard in shards if shard.failed_at is not None]:
+        lines.append(f"The task of shard {', '.join(failed)} failed: its page says why.")
     live = [one for one in evidence if one.live]
     if len(live) == 1:
         return [*lines, of_provider_batch(live[0], now)]
@@ -114,7 +159,7 @@ def _running(shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now:
 def _blocked(batch: Batch) -> list[str]:
     return [
         f"The batch waits for a person: {batch.state_reason}",
-        f"When that is mended, clear the task of {batch.blocked_by}; what was sent is still collected.",
+        f"When that is mended, clear the task of {batch.task_to_clear}; what was sent is still collected.",
     ]
 
 

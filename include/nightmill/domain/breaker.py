@@ -1,13 +1,14 @@
 """The circuit breaker of a batch: one mistake that all requests share must not cost all of them.
 
 A parameter that the model does not take, a prompt whose answers are never valid: the first requests that settle show
-it. What may pass by itself, as errors of the provider's server, is asked for once more by a few requests at first.
+it. What another attempt may mend, as errors of the provider's server or answers that get more room, is asked for once
+more by a few requests at first.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -24,7 +25,7 @@ class Verdict(StrEnum):
 
     WATCHING = "watching"  # too few have settled: as before
     PASSED = "passed"  # it is not one mistake: everything
-    PROBING = "probing"  # it may pass by itself: a few requests, then the rest
+    PROBING = "probing"  # another attempt may mend it: a few requests, then the rest
     OPEN = "open"  # nothing, until a person has looked
 
 
@@ -59,8 +60,11 @@ def needed(rules: Breaker, to_send: int) -> int | None:
     return max(FEWEST, min(rules.requests, to_send))
 
 
-def judge(count: Count, rules: Breaker, to_send: int, *, probing: bool) -> Verdict:
-    """The verdict on what settled since the batch was started, cleared, or began to probe."""
+def judge(
+    count: Count, rules: Breaker, to_send: int, *, probing: bool, mending: Collection[tuple[str, str]] = ()
+) -> Verdict:
+    """The verdict on what settled since the batch was started, cleared, or began to probe. `mending` are the (class,
+    code) that the next attempt is made otherwise for, such as an answer that gets more room."""
     need = needed(rules, to_send)
     if need is None:
         return Verdict.PASSED
@@ -71,7 +75,7 @@ def judge(count: Count, rules: Breaker, to_send: int, *, probing: bool) -> Verdi
     if count.accepted and not alike:
         return Verdict.PASSED
     guilty = [key for key in count.failed if key[1] == code] if alike else list(count.failed)
-    passing = all(kind == FailureClass.TRANSIENT and of not in _PAID for kind, of in guilty)
+    passing = all((kind == FailureClass.TRANSIENT and of not in _PAID) or (kind, of) in mending for kind, of in guilty)
     return Verdict.PROBING if passing and not probing else Verdict.OPEN
 
 

@@ -19,23 +19,33 @@ from nightmill.domain.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job import JOB_NAME, OPERATIONS, Checks, Job
 from nightmill.domain.job_code import contained
+from nightmill.domain.job_text import plain, unreadable
 from nightmill.domain.keys import ContractVersions, short_hash
+from nightmill.domain.known_parameters import doubtful_parameters
 from nightmill.domain.output_module import TYPES, json_schema, load_output
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
+from nightmill.domain.request_parameters import parameter_mistakes
 from nightmill.domain.yaml_mistakes import doubled_keys, first_of, read_yaml
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
 OPTIONAL_FILES = ("checks.yaml",)
-CITATION_CHECK = 2  # raised when the check refuses what it accepted before: stored answers are then checked again
+# Raised when a check refuses what it accepted before: stored answers are then checked again.
+CITATION_CHECK = 2
+TIME_CHECK = 1
+_TIMES = (b'"format":"date', b'"format":"time"', b'"format":"duration"')
 
 
 @dataclass(frozen=True)
 class JobDefinition:
-    """One job folder. `files` maps file names to their bytes; everything else follows from them."""
+    """One job folder. `files` maps file names to their bytes; everything else follows from them. Line ends and byte
+    order marks are taken off, so that they change nothing: no prompt, and no hash."""
 
     name: str
     files: Mapping[str, bytes]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "files", {name: plain(content) for name, content in self.files.items()})
 
     @cached_property
     def job(self) -> Job:
@@ -72,7 +82,7 @@ class JobDefinition:
         """The view's typed columns."""
         schema = json_schema(self.output)
         with contained("output.py", "Output", TYPES):
-            return typed_columns(schema)
+            return typed_columns(schema, marked=True)
 
     @property
     def payload_columns(self) -> tuple[str, ...]:
@@ -89,7 +99,7 @@ class JobDefinition:
             job=self.name,
             transform_name=self.job.transform.name,
             transform_version=self.job.transform.version,
-            prompt_version=short_hash(self.files["prompt.md"]),
+            prompt_version=short_hash(self.prompt.source.encode()),
             model_policy_version=short_hash(_canonical({**policy, "parameters": provider.parameters})),
             output_schema_version=short_hash(_canonical(json_schema(self.output))),
         )
@@ -100,12 +110,14 @@ class JobDefinition:
         rules = self.job.validation.model_dump(mode="json", exclude_none=True)  # no rule is no change
         if self.job.validation.citations:
             rules["citation_check"] = CITATION_CHECK
+        if any(form in _canonical(json_schema(self.output)) for form in _TIMES):
+            rules["time_check"] = TIME_CHECK
         return short_hash(self.files["output.py"] + _canonical(rules))
 
     @cached_property
     def folder_hash(self) -> str:
-        """SHA-256 prefix over all files: names the pinned copy."""
-        return short_hash(b"".join(b"%b\0%d\0%b" % (n.encode(), len(b), b) for n, b in sorted(self.files.items())))
+        """Names the pinned copy."""
+        return hash_of(self.files)
 
     def check(self) -> None:
         """Parse everything and hold the parts against each other. Raises BrokenJobFolder with all mistakes."""
@@ -115,6 +127,9 @@ class JobDefinition:
 
     def mistakes(self) -> list[Mistake]:
         """Everything that is wrong with the folder. A part that cannot be read hides only what depends on it."""
+        unread = [mistake for file, content in self.files.items() for mistake in unreadable(file, content)]
+        if unread:
+            return unread
         found = [] if JOB_NAME.match(self.name) else [Mistake("job folder", None, repr(self.name), *_NO_NAME)]
         if self.name in OPERATIONS:
             found.append(Mistake("job folder", None, repr(self.name), *_TAKEN_NAME))
@@ -124,6 +139,7 @@ class JobDefinition:
                 found += first_of(doubled_keys(file, self.files[file]))
         if "job" in readable:
             found += first_of(wrong_parameters(self.job.source, self.files["job.yaml"]))
+            found += parameter_mistakes(self.job, self.files["job.yaml"])
         if "prompt" in readable:
             found += self.prompt.mistakes()
         if "columns" in readable:
@@ -138,7 +154,8 @@ class JobDefinition:
         """What is probably wrong, and only the source query could tell. Empty for a folder with mistakes."""
         if self.mistakes():
             return []
-        return list(doubtful_names(self.job, self.prompt, self.files["job.yaml"]))
+        content = self.files["job.yaml"]
+        return [*doubtful_parameters(self.job.provider, content), *doubtful_names(self.job, self.prompt, content)]
 
     def _reads(self, part: str, found: list[Mistake]) -> bool:
         try:
@@ -154,6 +171,11 @@ _NO_NAME = (
     "has a name that cannot be part of a DAG id and a table name",
     "Use lower-case letters, digits and _, starting with a letter, at most 48 characters.",
 )
+
+
+def hash_of(files: Mapping[str, bytes]) -> str:
+    """SHA-256 prefix over all files, byte by byte."""
+    return short_hash(b"".join(b"%b\0%d\0%b" % (n.encode(), len(b), b) for n, b in sorted(files.items())))
 
 
 def _canonical(value: Any) -> bytes:

@@ -42,9 +42,6 @@ def embedding_mistakes(job: Job, prompt: Prompt, columns: Sequence[Column], cont
     elif asked is not None and rule is not None and rule.dimensions != asked:
         problem = f"{asked} numbers are asked for and validation.embedding.dimensions wants {rule.dimensions}"
         yield wrong(place, problem, "Write the same number, or leave validation.embedding out.")
-    if parameters.get("encoding_format", "float") != "float":
-        remedy = "Take it out: vectors are read as JSON numbers."
-        yield wrong(("provider", "parameters", "encoding_format"), "only float can be read", remedy)
     if job.validation.citations:
         yield wrong(("validation", "citations"), "a vector quotes nothing", "Take it out.")
     yield from _unfit(prompt, columns)

@@ -19,7 +19,7 @@ class NightmillError(Exception):
     """
 
     def __init__(self, cause: str, remedy: str) -> None:
-        stop = "" if cause.endswith((".", "!", "?")) else "."
+        stop = "" if cause.endswith((".", "!", "?", ";")) else "."
         super().__init__(f"{cause}{stop}{chr(10) if chr(10) in cause else ' '}Remedy: {remedy}")
         self.cause = cause
         self.remedy = remedy

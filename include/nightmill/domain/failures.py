@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from nightmill.domain.error_words import says_longer_than_context, stated_status
+from nightmill.domain.finish_reasons import Ending, ending
+
 MESSAGE_LIMIT = 500
 
 
@@ -26,6 +29,7 @@ class Action(StrEnum):
     ASK = "ask a person"
 
 
+Instead = Literal["", "reasoning", "tool_calls"]
 EndedAs = Literal["dead_lettered", "in_review"]
 """The outcome of an item without an answer: it gave up, or a person is to look at what the model made of it."""
 
@@ -84,9 +88,10 @@ class Failure:
 class Seen:
     """All that can be seen of a failure; what was not seen keeps its default.
 
-    `status` is an HTTP status: of a call, or the inner one of a result line (0 when that carries none). `code` and
-    `type` are the provider's words, `message` its prose. `finding` is the code of what our own check of the answer
-    found. `batch_status` is the provider port's word for where a batch stands.
+    `status` is an HTTP status: of a call, or the one that a result line carries or states in words (0 when it does
+    neither). `code` and `type` are the provider's words, `message` its prose. `instead` is what a message holds in
+    place of text. `finding` is the code of what our own check of the answer found. `batch_status` is the provider
+    port's word for where a batch stands.
     """
 
     status: int | None = None
@@ -96,6 +101,7 @@ class Seen:
     refused: bool = False
     finish_reason: str | None = None
     empty: bool = False
+    instead: Instead = ""
     finding: str = ""
     missing: bool = False
     batch_status: str = ""
@@ -112,6 +118,7 @@ class Rule:
     message: str | None = None
 
 
+NO_CODE = "provider_unknown"  # an error line that does not say why
 CONFLICTING_LINES = "conflicting_lines"  # two lines answer one request, each in its own way: neither counts
 _BILLING_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _BILLING_WORDS = ("credit balance", "billing hard limit", "exceeded your current quota")
@@ -127,10 +134,17 @@ _TRANSIENT_CODES = (
 # A line that was still waiting when its batch expired or was cancelled (OpenAI's Batch guide): it cost nothing.
 NEVER_EXECUTED = frozenset({"batch_expired", "batch_cancelled"})
 _TRANSIENT_STATUSES = (0, 408, 409, 425, 429)
+_CONTEXT_STATUSES = (0, 400, 413, 422, 500)  # under which a message about the context window is about the request
+_UNCLEAR_STATUSES = (408, 499)  # somebody stopped waiting: it may have been processed
 
 
 def _says(codes: tuple[str, ...]) -> Callable[[Seen], bool]:
-    return lambda seen: seen.code in codes or seen.type in codes
+    """By code or type; where there is no code, also by a code that stands in the message."""
+    return lambda seen: (
+        seen.code in codes
+        or seen.type in codes
+        or (seen.code in ("", NO_CODE) and any(code in seen.message for code in codes))
+    )
 
 
 def _is_about_money(seen: Seen) -> bool:
@@ -144,6 +158,15 @@ def _is_transient(seen: Seen) -> bool:
 
 def _is_refused_call(seen: Seen) -> bool:
     return seen.status is not None and (400 <= seen.status < 500 or "invalid_request_error" in (seen.code, seen.type))
+
+
+def _is_longer_than_context(seen: Seen) -> bool:
+    counts = seen.status is not None and (seen.status in _CONTEXT_STATUSES or 200 <= seen.status < 300)
+    return counts and says_longer_than_context(seen.message)
+
+
+def _ended(*endings: Ending) -> Callable[[Seen], bool]:
+    return lambda seen: ending(seen.finish_reason) in endings
 
 
 def _listed(codes: tuple[str, ...]) -> str:
@@ -173,9 +196,18 @@ RULES = (
     Rule(f"code or type {_listed(QUEUE_FULL_CODES)}", FailureClass.CAPACITY, _says(QUEUE_FULL_CODES)),
     Rule(f"code or type {_listed(_POLICY_CODES)}", FailureClass.POLICY, _says(_POLICY_CODES)),
     Rule(f"code or type {_listed(_INPUT_CODES)}", FailureClass.INPUT, _says(_INPUT_CODES)),
+    Rule(
+        "a message about the model's context size, length or window, or about a prompt that is too long, under status "
+        f"{', '.join(map(str, _CONTEXT_STATUSES))} or 200",
+        FailureClass.INPUT,
+        _is_longer_than_context,
+        "context_length_exceeded",
+    ),
     Rule(f"code or type {_listed(_TRANSIENT_CODES)}", FailureClass.TRANSIENT, _says(_TRANSIENT_CODES)),
     Rule(
-        "status " + ", ".join(map(str, _TRANSIENT_STATUSES)) + " (0: the line carries none) or 500 and above",
+        "status "
+        + ", ".join(map(str, _TRANSIENT_STATUSES))
+        + " (0: neither number nor words state one) or 500 and above",
         FailureClass.TRANSIENT,
         _is_transient,
     ),
@@ -186,25 +218,46 @@ RULES = (
         lambda seen: seen.status is not None,
     ),
     Rule(
-        "the model refused to answer",
+        "the model refused to answer: a refusal, or a finish reason that says so",
         FailureClass.OUTPUT,
-        lambda seen: seen.refused,
+        lambda seen: seen.refused or ending(seen.finish_reason) is Ending.REFUSED,
         "refusal",
         "the model refused to answer",
     ),
     Rule(
-        "finish_reason `content_filter`",
+        "the finish reason says that the answer was filtered",
         FailureClass.POLICY,
-        lambda seen: seen.finish_reason == "content_filter",
+        _ended(Ending.FILTERED),
         "content_filter",
         "the provider filtered the answer",
     ),
     Rule(
-        "finish_reason `length`, whatever the text looks like",
+        "the finish reason says that a token limit ended the answer, whatever the text looks like",
         FailureClass.OUTPUT,
-        lambda seen: seen.finish_reason == "length",
+        _ended(Ending.TRUNCATED),
         "truncated",
-        "the answer ended at the token limit; raise max_completion_tokens",
+        "the answer ended at the token limit",
+    ),
+    Rule(
+        "the finish reason says that generating the answer broke off, whatever the text looks like",
+        FailureClass.TRANSIENT,
+        _ended(Ending.FAILED),
+        "generation_failed",
+        "the provider broke the answer off",
+    ),
+    Rule(
+        "a message without text that calls a tool",
+        FailureClass.OUTPUT,
+        lambda seen: seen.empty and (seen.instead == "tool_calls" or ending(seen.finish_reason) is Ending.TOOLS),
+        "tool_calls",
+        "the model called a tool instead of answering",
+    ),
+    Rule(
+        "a message without text that holds reasoning",
+        FailureClass.OUTPUT,
+        lambda seen: seen.empty and seen.instead == "reasoning",
+        "reasoning_only",
+        "the message holds reasoning and no answer; raise max_completion_tokens or ask for less reasoning",
     ),
     Rule(
         "a message without text",
@@ -225,7 +278,8 @@ def classify(seen: Seen) -> Failure | None:
     """The failure behind what was seen, by the first rule that holds; None when nothing failed."""
     for rule in RULES:
         if rule.holds(seen):
-            code = rule.code or seen.finding or seen.code or seen.type
+            told = "" if seen.code == NO_CODE and seen.status else seen.code
+            code = rule.code or seen.finding or told or seen.type
             message = rule.message or seen.message
             return Failure(rule.kind, code or f"http_{seen.status}", message[:MESSAGE_LIMIT])
     return None
@@ -233,17 +287,34 @@ def classify(seen: Seen) -> Failure | None:
 
 def classify_line_error(status: int, code: str, message: str, type: str = "") -> Failure:
     """The failure behind an error line. `status` is the line's inner HTTP status, 0 when it carries none."""
-    return _certain(Seen(status=status, code=code, type=type, message=message))
+    return _certain(Seen(status=stated_status(status, (code, type), message), code=code, type=type, message=message))
 
 
-def classify_unfinished_answer(finish_reason: str | None, refusal: bool, text: str | None) -> Failure | None:
+def never_processed(status: int, code: str, message: str, type: str = "") -> bool:
+    """Whether an error line says that the provider refused the request before a model worked on it: that is not paid.
+
+    What broke off, timed out or says nothing may have been processed.
+    """
+    if code in NEVER_EXECUTED:
+        return True
+    stated = stated_status(status, (code, type), message) or 0
+    if 400 <= stated < 500:
+        return stated not in _UNCLEAR_STATUSES
+    kind = classify_line_error(status, code, message, type).kind
+    return kind in (FailureClass.INPUT, FailureClass.CAPACITY)
+
+
+def classify_unfinished_answer(
+    finish_reason: str | None, refusal: bool, text: str | None, instead: Instead = ""
+) -> Failure | None:
     """The failure of an answer that must not be parsed at all, or None when its text may be read.
 
     finish_reason is looked at first: a truncated text is never repaired, a refusal never parsed.
     """
     if finish_reason == "stop" and not refusal and text and text[0] == "{":
         return None  # nearly every answer: no further questions
-    return classify(Seen(refused=refusal, finish_reason=finish_reason, empty=not text or not text.strip()))
+    empty = not text or not text.strip()
+    return classify(Seen(refused=refusal, finish_reason=finish_reason, empty=empty, instead=instead))
 
 
 def rejected(finding: str, message: str) -> Failure:

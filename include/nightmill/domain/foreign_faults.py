@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import traceback
 from pathlib import Path
 
@@ -14,3 +15,24 @@ def described(fault: BaseException, *, passed_by: str | None = None) -> str:
     place = " > ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames[-4:])
     code = getattr(fault, "sqlstate", None)
     return f"{type(fault).__name__} {f'(SQLSTATE {code}) ' if code else ''}at {place}"
+
+
+def untrusted(fault: BaseException) -> str | None:
+    """Why a server was not trusted, or does not speak TLS; None where that is not what went wrong. Of OpenSSL's words:
+    they name hosts, and quote nothing."""
+    seen: set[int] = set()
+    one: BaseException | None = fault
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        if isinstance(one, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted: {one.verify_message.rstrip('.')}"
+        if isinstance(one, ssl.SSLError) and one.reason:
+            return f"it does not speak TLS as it should: {one.reason.replace('_', ' ').lower()}"
+        one = one.__cause__ or one.__context__
+    return None
+
+
+TRUST = (
+    "As the cause says: put the certificate of the authority that signed it where this machine looks (the system's "
+    "store, or the file that SSL_CERT_FILE names), have the server's renewed, or correct the host's name."
+)

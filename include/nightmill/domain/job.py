@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from types import UnionType
 from typing import Annotated, Any, Literal, get_args, get_origin
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import orjson
 from pydantic import (
@@ -22,6 +23,8 @@ from pydantic_core import PydanticKnownError
 
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
+from nightmill.domain.forms import CONNECTION_ID, DURATION, EXPECTATION, IDENTIFIER
+from nightmill.domain.nearest import hint
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
@@ -30,9 +33,9 @@ MOST_EXPECTATIONS = 500
 DAYS = 36_500  # that anything is kept at most
 MOST = 10**15  # of any number: what is added to it still fits into 64 bits
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
-Identifier = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,47}$")]
+Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
-ConnectionId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+ConnectionId = Annotated[str, StringConstraints(pattern=CONNECTION_ID)]
 Tag = Annotated[str, StringConstraints(max_length=100)]
 
 
@@ -131,10 +134,13 @@ class Provider(Config):
     parameters: dict[str, Any] = Field(
         default_factory=dict,
         description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like; "
-        "dimensions for an embedding job.",
+        "dimensions for an embedding job. What buys answers that nobody reads (n above 1, logprobs, tools, audio, "
+        "store) is refused.",
     )
     context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
-    completion_window: str = Field(default="24h", description="How long the provider may take, in its own words.")
+    completion_window: Annotated[str, StringConstraints(pattern=DURATION)] = Field(
+        default="24h", description="How long the provider may take, as it writes it: a number with its unit."
+    )
     limits: ProviderLimits = ProviderLimits()
     poll_interval_s: float = Field(
         default=30, ge=1, le=DAY, description="How often waiting batches are looked at (seconds)."
@@ -179,7 +185,12 @@ class Provider(Config):
     @property
     def output_reserve_tokens(self) -> int:
         """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
-        return next((int(self.parameters[name]) for name in RESERVES if isinstance(self.parameters.get(name), int)), 0)
+        return int(self.parameters[self.reserve_parameter]) if self.reserve_parameter else 0
+
+    @property
+    def reserve_parameter(self) -> str | None:
+        """The request parameter that limits an answer's tokens."""
+        return next((name for name in RESERVES if isinstance(self.parameters.get(name), int)), None)
 
 
 class Shards(Config):
@@ -217,6 +228,22 @@ class Validation(Config):
 
     citations: tuple[CitationRule, ...] = Field(default=(), description="Quotations that must stand in the source.")
     embedding: EmbeddingRule | None = Field(default=None, description="Embedding jobs only: what each vector must be.")
+    time_zone: str | None = Field(
+        default=None,
+        max_length=100,
+        description="The zone of times that an answer gives without one, by its IANA name (UTC, Europe/Berlin). null = "
+        "such times are not accepted.",
+    )
+
+    @field_validator("time_zone")
+    @classmethod
+    def _a_zone_is_known(cls, value: str | None) -> str | None:
+        try:
+            if value is not None:
+                ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(f"is no time zone of the IANA list{hint(value or '', available_timezones())}") from None
+        return value
 
 
 class Retry(Config):
@@ -384,7 +411,7 @@ class Expectation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    type: Annotated[str, StringConstraints(pattern=r"^Expect[A-Za-z]+$")] = Field(
+    type: Annotated[str, StringConstraints(pattern=EXPECTATION)] = Field(
         description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
     )
 

@@ -9,7 +9,10 @@ from typing import Any
 
 import orjson
 from pydantic import BaseModel, PydanticUserError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
+from nightmill.domain.columns import DECIMAL
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job_code import contained
 from nightmill.domain.keys import short_hash
@@ -33,10 +36,17 @@ def load_output(job: str, source: bytes) -> type[BaseModel]:
     return output
 
 
+class _Generator(GenerateJsonSchema):
+    """As pydantic writes it, but for decimals, which are text: a number would lose digits on its way."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:  # noqa: ARG002
+        return {"type": "string", "format": DECIMAL}
+
+
 def json_schema(model: type[BaseModel], **options: Any) -> dict[str, Any]:
     """The model's JSON schema. Raises BrokenJobFolder: a hook of somebody's model can do and return anything."""
     with contained(FILE, model.__name__, TYPES):
-        schema = model.model_json_schema(**options)
+        schema = model.model_json_schema(schema_generator=_Generator, **options)
         if not isinstance(schema, dict):
             raise TypeError("model_json_schema returns no mapping")
         orjson.dumps(schema)  # fails for what is no JSON, and for what is nested without an end

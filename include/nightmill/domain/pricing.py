@@ -12,7 +12,8 @@ _MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one model costs from a day on. `batch_discount` is the share taken off through a Batch API (0.5 = half)."""
+    """What one model costs from a day on. `batch_discount` is the share taken off through a Batch API (0.5 = half);
+    what is written to a prompt cache costs as input does where it has no price of its own."""
 
     model: str
     effective_from: date
@@ -20,6 +21,7 @@ class Price:
     cached_input_per_million: Decimal
     output_per_million: Decimal
     batch_discount: Decimal
+    cache_write_per_million: Decimal | None = None
 
 
 def price_on(prices: Sequence[Price], model: str, day: date) -> Price | None:
@@ -28,16 +30,23 @@ def price_on(prices: Sequence[Price], model: str, day: date) -> Price | None:
     return max(known, key=lambda price: price.effective_from, default=None)
 
 
-def list_cost(price: Price, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> Decimal:
-    """Cost at list price. Cached tokens are part of the prompt tokens and are counted once."""
-    fresh = prompt_tokens - cached_tokens
+def list_cost(
+    price: Price, prompt_tokens: int, cached_tokens: int, completion_tokens: int, cache_write_tokens: int = 0
+) -> Decimal:
+    """Cost at list price. Tokens from and for the cache are part of the prompt tokens and are counted once."""
+    fresh = prompt_tokens - cached_tokens - cache_write_tokens
+    write_price = price.cache_write_per_million
     return (
         price.input_per_million * fresh
         + price.cached_input_per_million * cached_tokens
+        + (price.input_per_million if write_price is None else write_price) * cache_write_tokens
         + price.output_per_million * completion_tokens
     ) / _MILLION
 
 
-def batch_cost(price: Price, prompt_tokens: int, cached_tokens: int, completion_tokens: int) -> Decimal:
+def batch_cost(
+    price: Price, prompt_tokens: int, cached_tokens: int, completion_tokens: int, cache_write_tokens: int = 0
+) -> Decimal:
     """Cost through the provider's Batch API."""
-    return list_cost(price, prompt_tokens, cached_tokens, completion_tokens) * (1 - price.batch_discount)
+    at_list = list_cost(price, prompt_tokens, cached_tokens, completion_tokens, cache_write_tokens)
+    return at_list * (1 - price.batch_discount)

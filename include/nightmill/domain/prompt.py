@@ -1,12 +1,10 @@
 """prompt.md: a sandboxed Jinja template whose variables are columns of the source query.
 
-Text that comes from a document is a value, never a template: braces in it stay as they are. A marker line
-`<!-- system -->` or `<!-- user -->` starts a message; a file without markers is one user message.
+Text that comes from a document is a value, never a template: braces in it stay as they are.
 """
 
 from __future__ import annotations
 
-import re
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +17,6 @@ from jinja2 import (
     Environment,
     StrictUndefined,
     TemplateError,
-    Undefined,
     UndefinedError,
     meta,
     nodes,
@@ -28,13 +25,11 @@ from jinja2 import (
 from nightmill.domain.errors import BrokenJobFolder, Mistake, SourceError
 from nightmill.domain.nearest import hint
 from nightmill.domain.prompt_limits import METER, MOST_NODES, SHARE, LimitedEnvironment, Meter, TooMuch
+from nightmill.domain.prompt_messages import SHORTEN, canonical, like_markers, split
+from nightmill.domain.prompt_names import NoValueError, refuse_no_value, taken_word
 
-ROLES = ("system", "user", "assistant")
-_MARKER = re.compile(rf"^<!--\s*({'|'.join(ROLES)})\s*-->[ \t]*$", re.MULTILINE)
-_COMMENT = re.compile(r"^<!--\s*(\w+)\s*-->[ \t]*$", re.MULTILINE)
 _OTHER_FILES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 
-MOST_MESSAGES = 1_000
 _LONGEST_LINE = 200  # characters that are shown
 _ENDLESS = (TooMuch, RecursionError, MemoryError)
 _JSON = (bool, dict, list, tuple, type(None))
@@ -56,12 +51,13 @@ class Prompt:
         environment = _environment()
         self._text = text
         try:
-            parts = _split(text)
+            parts = split(text)
             _refuse_too_many(_EXPRESSIONS, text.count("{{") + text.count("{%"), MOST_NODES)
             parsed = environment.parse(text)
             _refuse_too_many(_EXPRESSIONS, sum(1 for _ in parsed.find_all(nodes.Node)), MOST_NODES)
             self.variables = frozenset(meta.find_undeclared_variables(parsed))
             self._messages = [(role, first, _renderer(environment, body)) for role, first, body in parts]
+            self.source = canonical(parts, environment)
         except BrokenJobFolder:
             raise
         except TemplateError as fault:
@@ -73,6 +69,11 @@ class Prompt:
         if other is not None:
             remedy = "Put the text in here: each job has one prompt.md."
             raise BrokenJobFolder((Mistake("prompt.md", other.lineno, None, "it cannot load another file", remedy),))
+        taken = taken_word(parsed)
+        if taken is not None:
+            remedy = f"Give the column another name in the source query: {taken.name} as <name>."
+            problem = f"{taken.name} is a word of Jinja's and never means a column"
+            raise BrokenJobFolder((Mistake("prompt.md", taken.lineno, None, problem, remedy),))
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -81,9 +82,8 @@ class Prompt:
 
     @property
     def comments(self) -> dict[str, int]:
-        """Words that stand alone in a comment like a marker, and are none; each with its line."""
-        found = {one[1]: self._text.count("\n", 0, one.start()) + 1 for one in _COMMENT.finditer(self._text)}
-        return {word: line for word, line in found.items() if word not in ROLES}
+        """Words that stand like a marker, and are none; each with its line."""
+        return like_markers(self._text)
 
     @property
     def lines(self) -> dict[str, int]:
@@ -111,7 +111,9 @@ class Prompt:
             try:
                 fill_in(dict.fromkeys(self.variables, _Nothing()))
             except _ENDLESS as fault:
-                yield Mistake("prompt.md", _line(fault, first), None, _excess(fault), _SHORTEN)
+                yield Mistake("prompt.md", _line(fault, first), None, _excess(fault), SHORTEN)
+            except NoValueError as fault:
+                yield Mistake("prompt.md", _line(fault, first), None, str(fault), _UNSUITABLE)
             except Exception:  # no row is like that: nothing is known
                 continue
 
@@ -121,11 +123,10 @@ class Prompt:
             line = self._text.split("\n")[number - 1].strip()[:_LONGEST_LINE]
             where = f"prompt.md:{number}: {line}"
         if isinstance(fault, _ENDLESS):
-            return SourceError(f"{where}: {_excess(fault)}.", _SHORTEN)
-        undefined = isinstance(fault, UndefinedError)
-        return SourceError(
-            f"{where}: cannot be filled in ({type(fault).__name__}).", _UNDEFINED if undefined else _UNSUITABLE
-        )
+            return SourceError(f"{where}: {_excess(fault)}.", SHORTEN)
+        why = str(fault) if isinstance(fault, NoValueError) else type(fault).__name__
+        remedy = _UNDEFINED if isinstance(fault, UndefinedError) else _UNSUITABLE
+        return SourceError(f"{where}: cannot be filled in ({why}).", remedy)
 
 
 @cache  # made once: it is the same for every prompt, and holds no state of any
@@ -157,7 +158,7 @@ for _name, _method in {
 
 def _refuse_too_many(what: str, count: int, most: int) -> None:
     if count > most:
-        raise BrokenJobFolder((Mistake("prompt.md", None, None, f"has more than {most:,} {what}", _SHORTEN),))
+        raise BrokenJobFolder((Mistake("prompt.md", None, None, f"has more than {most:,} {what}", SHORTEN),))
 
 
 def _excess(fault: Exception) -> str:
@@ -223,21 +224,26 @@ def written(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, _JSON):
-        return orjson.dumps(value, default=str).decode()
-    if callable(value) and not isinstance(value, Undefined):  # which says itself what is missing
-        raise TypeError("a method is no value")
+        return orjson.dumps(value, default=_in_json).decode()
+    refuse_no_value(value)
+    return str(value)
+
+
+def _in_json(value: Any) -> Any:
+    if isinstance(value, tuple):  # what groupby makes
+        return list(value)
+    refuse_no_value(value)
     return str(value)
 
 
 _EXPRESSIONS = "expressions and statements"
-_SHORTEN = "Let the template do less: loop over fewer entries, and shorten texts in the source query."
 _UNDEFINED = (
     "Correct the name. Where not every row has such a value, say what stands there instead: "
     "{{ meta.title | default('none') }}, {% if tags %}{{ tags[0] }}{% endif %}."
 )
 _UNSUITABLE = (
     "Make the expression suit the column: numeric columns, dates and times are text ({{ total | float }} is a number), "
-    "null is none, and a method is called with ()."
+    "null is none, and a method is called with (). What map, select or keys() return ends with | list or | join(', ')."
 )
 
 
@@ -255,25 +261,3 @@ def _syntax(environment: Environment, text: str, fault: TemplateError) -> Mistak
             "prompt.md", getattr(fault, "lineno", None), None, f"{fault}".rstrip(".") + hint(name, known), remedy
         )
     return Mistake("prompt.md", getattr(fault, "lineno", None), None, str(fault).rstrip("."), remedy)
-
-
-def _split(text: str) -> list[tuple[str, int, str]]:
-    """Who speaks, the line where it starts, and the text of each message."""
-    marks = list(_MARKER.finditer(text))
-    _refuse_too_many("messages", len(marks), MOST_MESSAGES)
-    if not marks:
-        return [("user", *_trimmed(text, 0, len(text)))]
-    if text[: marks[0].start()].strip():
-        first = next(number for number, line in enumerate(text.split("\n"), 1) if line.strip())
-        problem = "text stands before the first marker line"
-        remedy = "Start the file with `<!-- system -->` or `<!-- user -->`, or remove all markers."
-        raise BrokenJobFolder((Mistake("prompt.md", first, None, problem, remedy),))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return [(mark[1], *_trimmed(text, mark.end(), end)) for mark, end in zip(marks, ends, strict=True)]
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, str]:
-    """A part of the text without white space around it, and the line where that starts."""
-    body = text[start:end]
-    skipped = len(body) - len(body.lstrip())
-    return text.count("\n", 0, start + skipped) + 1, body.strip()

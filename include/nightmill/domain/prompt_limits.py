@@ -17,6 +17,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import MAX_RANGE, ImmutableSandboxedEnvironment
 
 from nightmill.domain import text_sizes
+from nightmill.domain.prompt_names import FUNCTIONS, function, listed, refuse_no_value, separate_functions
 
 MOST_CHARACTERS = 50_000_000  # of a prompt, and of any text on the way; or four times the row's own, if that is more
 SHARE = 4
@@ -86,14 +87,18 @@ class Meter:
         return result
 
     def write_out(self, *values: Any) -> int:
-        """Count the parts of nested values, and refuse too many: lists that share parts say more than they hold."""
-        waiting, seen = [one for one in values if isinstance(one, _NESTING)], 0
+        """Count the parts of nested values, and refuse too many: lists that share parts say more than they hold. What
+        is no value is refused too."""
+        waiting, seen = list(values), 0
         while waiting:
             one = waiting.pop()
+            if not isinstance(one, _NESTING):
+                refuse_no_value(one)
+                continue
             seen += len(one)
             if seen > MOST_VALUES:
                 raise TooMuch(f"writes out more than {MOST_VALUES:,} values")
-            waiting += [part for part in (one.values() if isinstance(one, dict) else one) if isinstance(part, _NESTING)]
+            waiting += [part for part in (one.values() if isinstance(one, dict) else one) if type(part) is not str]
         return seen
 
 
@@ -120,8 +125,8 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(finalize=written, **options)
         self.filters = {name: _limited(name, one) for name, one in FILTERS.items()}
         self.filters |= {"_passes": _passes, "_concat": _concat}
-        self.globals["range"] = _range
-        del self.globals["lipsum"]
+        functions = {**self.globals, "range": _range}
+        self.globals = {function(name): functions[name] for name in FUNCTIONS}
 
     @staticmethod
     def concat(parts: Iterable[str]) -> str:
@@ -133,6 +138,10 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
                 meter.hold(size)
             texts.append(part)
         return str(meter.made("".join(texts)))
+
+    def _parse(self, *args: Any) -> nodes.Template:
+        """Jinja's hook for a template's text."""
+        return separate_functions(super()._parse(*args))
 
     def _generate(self, source: nodes.Template, *args: Any, **options: Any) -> str:
         """Jinja's hook before it writes Python. What it cannot intercept, loops and `a ~ b`, becomes a filter."""
@@ -159,7 +168,7 @@ class LimitedEnvironment(ImmutableSandboxedEnvironment):
         owner, name = getattr(__obj, "__self__", None), getattr(__obj, "__name__", "")
         if isinstance(owner, str | bytes | int):
             if name == "join":
-                args = tuple(map(_listed, args))
+                args = tuple(map(listed, args))
             meter.hold(text_sizes.of_method(name, owner, (*args, *kwargs.values())))
         return meter.made(super().call(__context, __obj, *args, **kwargs))
 
@@ -188,7 +197,7 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         meter = _meter()
         meter.step()
         if counts:
-            value = _listed(value)
+            value = listed(value)
         parts = meter.write_out(value, *args, *kwargs.values()) if writes else 0
         if grows:
             meter.hold(text_sizes.of_filter(name, value, args, kwargs, parts))
@@ -198,11 +207,6 @@ def _limited(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         return meter.made(function(first, value, *args, **kwargs))
 
     return limited
-
-
-def _listed(values: Any) -> Any:
-    """Something that has a length, made of a generator."""
-    return list(values) if isinstance(values, Iterator) else values
 
 
 @pass_context

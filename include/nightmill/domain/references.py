@@ -6,11 +6,13 @@ from collections.abc import Iterator, Set
 from typing import Any
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
+from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.filters import INTERVAL, lone_percents, parameters_of
 from nightmill.domain.job import MOST_EXPECTATIONS, Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
-from nightmill.domain.prompt import ROLES, Prompt
+from nightmill.domain.prompt import Prompt
+from nightmill.domain.prompt_messages import ROLES
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
@@ -95,8 +97,8 @@ def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake]:
-    """Warnings: what may be meant. A prompt that leaves the document out, and words that look like a misspelt column
-    of source.columns or a misspelt marker."""
+    """Warnings: what may be meant. A prompt that leaves the document out, words that look like a misspelt column of
+    source.columns or a misspelt marker, and a query of one interval."""
     columns = job.source.columns
     roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
     if columns.text not in prompt.variables:
@@ -120,6 +122,20 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
             key, line = ".".join(map(str, place)), YamlLines(content).line(place)
             problem = f"{rule.source!r} is no column of source.columns and not in prompt.md; did you mean {found!r}?"
             yield Mistake("job.yaml", line, key, problem, _FINE)
+    yield from _one_interval(job, content)
 
 
+def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
+    """The view is one batch: a query of one night's rows takes the rows of all other nights from its readers."""
+    if not is_window(job.source.query):
+        return
+    offset = next(at for name, at in parameters_of(job.source.query) if name == "data_interval_start")
+    line = YamlLines(content).line_in_text(("source", "query"), offset)
+    yield Mistake("job.yaml", line, "source.query", f"binds %(data_interval_start)s: {ONE_INTERVAL}", _ALL_NIGHTS)
+
+
+_ALL_NIGHTS = (
+    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call); "
+    "keep it only where readers want the newest interval alone."
+)
 _FINE = "Correct it, unless the source query returns a column of this name."

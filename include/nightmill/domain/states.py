@@ -18,6 +18,7 @@ class BatchState(StrEnum):
     QUEUED = "QUEUED"  # shards are cut; nothing was sent yet
     RUNNING = "RUNNING"  # at least one shard started
     VALIDATING = "VALIDATING"  # every item is settled; gates look at the staging table
+    STAGED = "STAGED"  # a preview: it passed its gates, and no reader sees it; not an end
     PUBLISHED = "PUBLISHED"  # the view shows, or has shown, this batch
     ESTIMATED = "ESTIMATED"  # a dry run ended with its price
     REJECTED = "REJECTED"  # a gate or an approval said no for good
@@ -57,6 +58,7 @@ BATCH_EDGES: Mapping[BatchState, frozenset[BatchState]] = {
     BatchState.VALIDATING: frozenset(
         {
             BatchState.PUBLISHED,
+            BatchState.STAGED,
             BatchState.REJECTED,
             BatchState.PARTIAL_FAILED,
             BatchState.BLOCKED,
@@ -72,6 +74,7 @@ BATCH_EDGES: Mapping[BatchState, frozenset[BatchState]] = {
             BatchState.CANCELLED,
         }
     ),
+    BatchState.STAGED: frozenset({BatchState.VALIDATING, BatchState.CANCELLED}),
     BatchState.PUBLISHED: frozenset(),
     BatchState.ESTIMATED: frozenset(),
     BatchState.REJECTED: frozenset(),
@@ -97,6 +100,8 @@ PROVIDER_BATCH_EDGES: Mapping[ProviderBatchState, frozenset[ProviderBatchState]]
 }
 
 TERMINAL_BATCH_STATES = frozenset(state for state, exits in BATCH_EDGES.items() if not exits)
+# What a run may end green with: readers see it, or nobody was to see anything.
+GREEN_BATCH_STATES = frozenset({BatchState.PUBLISHED, BatchState.STAGED, BatchState.ESTIMATED})
 TERMINAL_SHARD_STATES = frozenset(state for state, exits in SHARD_EDGES.items() if not exits)
 LIVE_PROVIDER_BATCH_STATES = frozenset(state for state, exits in PROVIDER_BATCH_EDGES.items() if exits)
 

@@ -108,7 +108,7 @@ WAITS = (
         "result files that lack lines, for those lines",
         "further looks with growing pauses within provider.results_grace_s",
         "the lines are lost ones, named in the shard's log",
-        (f"{_SHARD}/collect.py:_further_looks",),
+        (f"{_SHARD}/collect.py:_look",),
     ),
     Wait(
         "failed items, for their next round",
@@ -117,7 +117,7 @@ WAITS = (
         (
             f"{_SHARD}/send.py:what_is_due",
             f"{_SHARD}/send.py:_postpone",
-            f"{_SHARD}/collect.py:_say_settled",
+            f"{_SHARD}/collect.py:results",
             f"{_SHARD}/refused.py:as_a_whole",
         ),
     ),
@@ -142,6 +142,12 @@ WAITS = (
             f"{_SHARD}/send.py:_taken_elsewhere",
             "storage/provider_batches.py:carried_elsewhere",
         ),
+    ),
+    Wait(
+        "a preview (STAGED), to be shown or cancelled",
+        "maintenance.batch_days (90 days), then it is cancelled",
+        "`nightmill.maintenance_action`",
+        ("stages/retention.py:run",),
     ),
     Wait(
         "a BLOCKED batch, or one whose task failed, for a person",
@@ -170,7 +176,7 @@ WAITS = (
     Wait(
         "a statement, for a lock or for the ledger's server",
         "60 s for a lock, 10 s to connect; about a minute for a server that vanished",
-        "the task is retried, then fails",
+        "the task is retried for 10 minutes or longer, then fails",
         ("storage/ledger.py:connect",),
     ),
     Wait(

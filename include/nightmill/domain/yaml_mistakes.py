@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.forms import SAID
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
@@ -97,8 +98,11 @@ def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
         choices = _choices(model, place)
         found = hint(str(error["input"]), choices)
         return f"expected one of {listed(choices)}{found}", description or "Use one of these words."
+    form = _form(model, place)
     if kind == "string_pattern_mismatch":
-        return "has a form that is not allowed here", description or f"It must match {context.get('pattern')}."
+        return f"expected {form}", description or "See docs/job_reference.md."
+    if kind == "string_type" and form and isinstance(error["input"], bool | int | float):
+        return f"expected {form}, found {kind_of(error['input'])}", "Write it so; in quotes where it has digits only."
     if kind == "value_error":
         return str(context["error"]), description or "See docs/job_reference.md."
     most = context.get("max_length")
@@ -184,6 +188,13 @@ def _field(model: type[BaseModel], place: Place) -> Any:
 def _description(model: type[BaseModel], place: Place) -> str:
     field = _field(model, place)
     return (field.description or "") if field is not None else ""
+
+
+def _form(model: type[BaseModel], place: Place) -> str:
+    """What text at a place must look like; empty where any text will do."""
+    field = _field(model, place)
+    patterns = (getattr(one, "pattern", None) for one in (field.metadata if field is not None else ()))
+    return next((SAID[pattern] for pattern in patterns if pattern in SAID), "")
 
 
 def _choices(model: type[BaseModel], place: Place) -> list[str]:

@@ -5,6 +5,7 @@ A command line call of Airflow costs 5 to 6 s, a request some milliseconds.
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,9 +13,11 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
+import certifi
 import httpx
 
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
+from nightmill.domain.foreign_faults import TRUST, untrusted
 
 AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD = (  # where a command finds Airflow's REST API
     "NIGHTMILL_AIRFLOW_URL",
@@ -41,7 +44,8 @@ class AirflowClient:
     def __init__(self, base_url: str, username: str, password: str, timeout_s: float = 30.0) -> None:
         self.base_url = base_url.rstrip("/")
         self._login = {"username": username, "password": password}
-        self._http = httpx.Client(base_url=self.base_url, timeout=timeout_s, trust_env=False)
+        verify = _trusted() if self.base_url.startswith("https:") else False
+        self._http = httpx.Client(base_url=self.base_url, timeout=timeout_s, trust_env=False, verify=verify)
 
     def __enter__(self) -> Self:
         return self
@@ -81,6 +85,15 @@ class AirflowClient:
     def unpause(self, dag_id: str) -> None:
         """Let the scheduler run the DAG."""
         self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": False})
+
+    def pause(self, dag_id: str) -> None:
+        """Let the scheduler start nothing of the DAG; what runs ends its tasks."""
+        self._send("PATCH", f"/api/v2/dags/{dag_id}", json={"is_paused": True})
+
+    def backfill(self, dag_id: str, logical_date: str) -> None:
+        """Run one interval of the DAG, again where it has a run, as a person does in the UI."""
+        body = {"dag_id": dag_id, "from_date": logical_date, "to_date": logical_date, "max_active_runs": 1}
+        self._send("POST", "/api/v2/backfills", json=body | {"reprocess_behavior": "completed"})
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None, run_id: str | None = None) -> str:
         """Start a run without a logical date and return its run id. An unanswered call starts no second one."""
@@ -210,6 +223,8 @@ class AirflowClient:
             try:
                 return self._read(method, path, self._answer(method, path, login, arguments))
             except httpx.TransportError as problem:
+                if why := untrusted(problem):
+                    raise Transient(f"Airflow at {self.base_url} is not to be trusted: {why}.", TRUST) from None
                 if not (left and isinstance(problem, httpx.TimeoutException)):
                     raise Transient(
                         f"Airflow at {self.base_url} did not answer ({problem!r}).",
@@ -240,6 +255,13 @@ class AirflowClient:
             raise AirflowRefused(what, "correct the request.", response.status_code)
         answer: Json = response.json() if response.content else {}
         return answer
+
+
+def _trusted() -> ssl.SSLContext:
+    """httpx's list of authorities, and the machine's own with SSL_CERT_FILE, which httpx reads only with trust_env."""
+    context = ssl.create_default_context(cafile=certifi.where())
+    context.load_default_certs()
+    return context
 
 
 def log_line(entry: str | Json) -> str:

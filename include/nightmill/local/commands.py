@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from nightmill.domain.data_interval import moment
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.publishing import Publishing
 from nightmill.exit_codes import exit_code
 from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
 from nightmill.local.demo import has_input, load_input, run_demo, run_job, views_made
@@ -91,17 +93,41 @@ def run(stack: Stack, arguments: Sequence[str]) -> int:
     """Run one job to its end and show its result. The options are the fields of its trigger form."""
     parser = argparse.ArgumentParser(prog='make run JOB=NAME ARGS="..."', description=run.__doc__, allow_abbrev=False)
     parser.add_argument("job", nargs="?", help="the name of its folder")
-    parser.add_argument("--limit", type=int, help="at most this many source rows; the view then shows no others")
+    parser.add_argument("--limit", type=int, help="at most this many source rows; a preview unless --publish yes")
     parser.add_argument("--filter", action="append", default=[], metavar="NAME=VALUE", help="a filter of the job")
     parser.add_argument("--dry-run", action="store_true", help="freeze, plan and price; send nothing")
     parser.add_argument("--reprocess", action="store_true", help="ask and pay again, also where there is an answer")
     parser.add_argument("--note", help="why; kept with the batch")
+    parser.add_argument(
+        "--publish",
+        choices=list(map(str, Publishing)),
+        help="yes: replace what the view shows; no: a preview; auto: no with a limit or a filter of another value",
+    )
+    parser.add_argument(
+        "--data-interval", nargs=2, type=_moment, metavar=("START", "END"), help="what a query binds that names it"
+    )
+    for end in ("start", "end"):
+        parser.add_argument(f"--data-interval-{end}", type=_moment, help="one end of it alone")
     asked = parser.parse_args(arguments)
     running = _attached(stack)
     if asked.job is None:
         raise ConfigError("Which job shall run?", "name its folder: `make run JOB=license_audit`.")
-    chosen = {name: value for name, value in vars(asked).items() if name not in ("job", "filter") and value}
+    apart = ("job", "filter", "data_interval")
+    chosen = {name: value for name, value in vars(asked).items() if name not in apart and value}
+    if asked.data_interval:
+        chosen |= dict(zip(("data_interval_start", "data_interval_end"), asked.data_interval, strict=True))
     return run_job(running, asked.job, chosen, asked.filter)
+
+
+def _moment(text: str) -> str:
+    """A moment as the trigger form takes it; UTC where it names no offset."""
+    try:
+        found = moment("it", text)
+    except ConfigError:
+        found = None
+    if found is None:
+        raise argparse.ArgumentTypeError(f"expected a moment such as 2026-01-31T02:00, found {text!r}")
+    return found.isoformat()
 
 
 def cli(stack: Stack, arguments: Sequence[str]) -> NoReturn:

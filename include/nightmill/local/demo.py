@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import psycopg
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import ConfigError, Transient
 from nightmill.domain.filters import as_json, read_all
+from nightmill.domain.states import BatchState
 from nightmill.local.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
-from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, READER
+from nightmill.local.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER, READER
 from nightmill.local.stack import Running, Stack
+from nightmill.storage.batches import Batch
 
 JOB = "license_audit"
 PREFIX = "nightmill_"
@@ -54,15 +57,24 @@ def run_job(running: Running, job: str, chosen: Mapping[str, Any] | None = None,
         client.unpause(dag_id)
         run_id = client.trigger(dag_id, conf)
         print(f"triggered {dag_id}, run {run_id}", flush=True)
-        if follow(client, dag_id, run_id) != "success":
+        if follow(client, dag_id, run_id, lambda: standing(running, dag_id, run_id)) != "success":
             print(failure_report(client, dag_id, run_id), file=sys.stderr)
             return 1
-    print(completion_report(running, dag_id, run_id))
-    if conf.get("dry_run"):
+    batch = batch_of(running, dag_id, run_id)
+    print(completion_report(running, batch))
+    if batch.state is BatchState.ESTIMATED:
         return 0
-    with psycopg.connect(running.ledger_dsn(READER)) as connection:
+    if batch.state is BatchState.STAGED:
+        print(f"\nfive rows of the preview (nightmill.rows_{view}, batch {batch.batch_id}):")
+        source = psycopg.sql.SQL("{} where batch_id = {}").format(
+            psycopg.sql.Identifier("nightmill", f"rows_{view}"), batch.batch_id
+        )
+        login = OWNER
+    else:
         print(f"\nfive rows of results.{view}:")
-        print(published_rows(connection, view, limit=5))
+        source, login = psycopg.sql.Composed([psycopg.sql.Identifier("results", view)]), READER
+    with psycopg.connect(running.ledger_dsn(login)) as connection:
+        print(first_rows(connection, source, limit=5))
     print(f"\nAirflow UI: {running.ui}/dags/{dag_id}  user {ADMIN_USER}  password {running.admin_password}")
     print("The stack stays up: `make psql` opens the database, `make down` stops everything.")
     return 0
@@ -88,7 +100,7 @@ def definition_of(dags_folder: Path, job: str) -> JobDefinition:
 def views_made(running: Running) -> str:
     """A line for each job folder whose view was made or whose fault stands in its way; nothing is said of the rest."""
     lines = [
-        f"job {one.job}: {one.fault or f'{one.outcome} results.{one.view}'}\n"
+        f"job {one.job}: {one.fault or one.told or f'{one.outcome} results.{one.view}'}\n"
         for one in running.applied
         if one.outcome != "unchanged"
     ]
@@ -108,29 +120,51 @@ def load_input(running: Running) -> None:
     print(f"demo input: {load(running.server.dsn(LEDGER_DATABASE))}", flush=True)
 
 
-def completion_report(running: Running, dag_id: str, run_id: str) -> str:
-    """The completion report of the batch that this run worked on."""
+def batch_of(running: Running, dag_id: str, run_id: str) -> Batch:
+    """The batch that a run which has ended worked on."""
+    from nightmill.connections import environment_of
+    from nightmill.storage import batches
+
+    with environment_of(running.env).ledger() as conn:
+        batch = batches.newest_of_run(conn, dag_id, run_id)
+    assert batch is not None, f"run {run_id} has no batch"
+    return batch
+
+
+def completion_report(running: Running, batch: Batch) -> str:
+    """The completion report of a batch."""
     from nightmill.connections import environment_of
     from nightmill.stages import report
+
+    return report.render(report.build(environment_of(running.env), batch.batch_id))
+
+
+def standing(running: Running, dag_id: str, run_id: str) -> str:
+    """Where the run's batch stands, in the words of `status`: rounds, repeated requests, refusals and dead letters, and
+    when it looks again. Empty before there is one."""
+    from nightmill.connections import environment_of
+    from nightmill.stages.status import line, look
     from nightmill.storage import batches
 
     env = environment_of(running.env)
-    with env.ledger() as conn:
-        batch = batches.newest_of_run(conn, dag_id, run_id)
-    assert batch is not None, f"run {run_id} has no batch"
-    return report.render(report.build(env, batch.batch_id))
+    with suppress(Transient):  # the next look asks again
+        with env.ledger() as conn:
+            batch = batches.newest_of_run(conn, dag_id, run_id)
+        if batch is not None:
+            return line(look(env, batch.batch_id)[0], to_go=False)
+    return ""
 
 
-def published_rows(connection: psycopg.Connection[Any], view: str, limit: int) -> str:
-    """The first rows of a published view as a text table: source id and typed columns, without the provenance."""
-    name = psycopg.sql.Identifier("results", view)
+def first_rows(connection: psycopg.Connection[Any], source: psycopg.sql.Composable, limit: int) -> str:
+    """The first rows of a view, or of a part of its table, as a text table: source id and typed columns, without the
+    provenance."""
     with connection.cursor() as cursor:
-        cursor.execute(psycopg.sql.SQL("select * from {} limit 0").format(name))
+        cursor.execute(psycopg.sql.SQL("select * from {} limit 0").format(source))
         described = [column.name for column in cursor.description or ()]
         names = ["source_id", *(column for column in described if column not in PROVENANCE_COLUMNS)]
         columns = psycopg.sql.SQL(", ").join(map(psycopg.sql.Identifier, names))
         query = psycopg.sql.SQL("select {} from {} order by source_id limit {}")
-        cursor.execute(query.format(columns, name, psycopg.sql.Literal(limit)))
+        cursor.execute(query.format(columns, source, psycopg.sql.Literal(limit)))
         return text_table(names, cursor.fetchall())
 
 
@@ -159,15 +193,23 @@ def _cut(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 3] + "..."
 
 
-def follow(client: AirflowClient, dag_id: str, run_id: str, timeout_s: float = TIMEOUT_S) -> str:
-    """Print a line whenever the tasks' states change and return the run's final state, or "timeout"."""
-    began, shown = time.monotonic(), ""
+def follow(
+    client: AirflowClient,
+    dag_id: str,
+    run_id: str,
+    how_far: Callable[[], str] = lambda: "",
+    timeout_s: float = TIMEOUT_S,
+) -> str:
+    """Print a line whenever the tasks' states change, and one whenever `how_far` says something new, and return the
+    run's final state, or "timeout"."""
+    began, shown = time.monotonic(), ["", ""]
     while time.monotonic() - began < timeout_s:
         state = str(client.dag_run(dag_id, run_id)["state"])
         line = queued(client, dag_id, run_id) if state == "queued" else progress(client.task_instances(dag_id, run_id))
-        if line != shown:
-            print(f"{time.monotonic() - began:5.0f} s  {line}", flush=True)
-            shown = line
+        for at, now in enumerate((line, how_far())):
+            if now and now != shown[at]:
+                print(f"{time.monotonic() - began:5.0f} s  {now}", flush=True)
+                shown[at] = now
         if state in TERMINAL_RUN_STATES:
             print(f"{time.monotonic() - began:5.0f} s  run {state}", flush=True)
             return state

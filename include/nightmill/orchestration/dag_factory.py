@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.job import Job
 from nightmill.domain.job_code import said_by
 from nightmill.orchestration import links, tasks
+from nightmill.orchestration.retries import PATIENT
 from nightmill.orchestration.sensor import ShardSensor
 from nightmill.orchestration.trigger_form import trigger_form
 from nightmill.storage import job_folders
@@ -86,7 +87,7 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         tags=sorted({"nightmill", *job.tags}),
         params=trigger_form(job),
         auto_register=False,  # built for a look at its mistakes too; what a DAG file wants to keep it names
-        default_args={"owner": job.owner, "retries": 5, "retry_delay": timedelta(seconds=10)},
+        default_args={"owner": job.owner, **PATIENT},
     ) as dag:
         _wire(job, str(folder))
     links.attach(dag)

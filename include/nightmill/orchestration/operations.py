@@ -11,6 +11,7 @@ from airflow.sdk import DAG, Param, chain, get_current_context, task
 
 from nightmill.domain.maintenance import Sweep, refuse_failed
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
+from nightmill.orchestration.retries import PATIENT
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 TAGS = ["nightmill", "operations"]
@@ -30,7 +31,7 @@ def cancel_dag() -> DAG:
         catchup=False,
         tags=TAGS,
         params=_cancel_form(),
-        default_args=DEFAULTS,
+        default_args={"owner": "nightmill", **PATIENT},
         auto_register=False,
     ) as dag:
         task(task_id="wind_down", execution_timeout=SWEEP_LIMIT)(wind_down)(task(task_id="request")(request_cancel)())

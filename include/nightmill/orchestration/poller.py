@@ -96,8 +96,7 @@ class ShardPoller:
     async def _read(self, shard_ids: list[int]) -> Wakeups:
         if self._conn is None or self._watcher is None:
             dsn, self._watcher = await self._opener()
-            arguments = ledger.arguments(dsn) | {"application_name": "nightmill triggerer"}
-            self._conn = await psycopg.AsyncConnection.connect(**arguments, autocommit=True)
+            self._conn = await ledger.connect_async(dsn, application="nightmill triggerer")
         return await wakeups.read(self._conn, shard_ids)
 
     async def _changed(self, found: Wakeups) -> dict[int, BatchStatus]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +13,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
+from nightmill.orchestration.retries import PATIENT
 from nightmill.storage import job_folders
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def replay_dag(built_in: Path) -> DAG:
         catchup=False,
         tags=["nightmill", "operations"],
         params=_form(sorted(job_folders.find(job_folders.roots(built_in)).folders)),
-        default_args={"owner": "nightmill", "retries": 2, "retry_delay": timedelta(seconds=10)},
+        default_args={"owner": "nightmill", **PATIENT},
     ) as dag:
         chosen = task(choose)(str(built_in))
         TriggerOnce(

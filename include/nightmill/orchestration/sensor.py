@@ -42,6 +42,8 @@ class ShardSensor(BaseSensorOperator):
         with as_airflow_failure():
             live = job_folders.read(Path(self.folder))
             decision = wake(environment(), live, self.shard_id, fresh=fresh)
+            if isinstance(decision, Finished) and decision.fault is not None:
+                raise decision.fault
         self.log.info("%s", decision.line)
         if isinstance(decision, Finished):
             return

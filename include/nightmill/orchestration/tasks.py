@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
+from nightmill.domain.data_interval import moment
+from nightmill.domain.publishing import Publishing
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from nightmill.storage.shards import ShardLabel
 
 log = logging.getLogger(__name__)
+BY_HAND = ("manual", "backfill")  # types of runs whose form a person can have filled in
 MOST_OF_TENANTS = 150  # characters of a label: Airflow keeps 250 of what it shows of a mapped task
 
 
@@ -39,11 +42,14 @@ def freeze_snapshot(folder: str) -> int:
             first_try=instance.try_number == 1,
             dry_run=bool(params.pop("dry_run", False)),
             note=params.pop("note", None),
-            data_interval_start=_moment(params.pop("data_interval_start", None)) or run.data_interval_start,
-            data_interval_end=_moment(params.pop("data_interval_end", None)) or run.data_interval_end,
+            data_interval_start=_end_of_interval(params, run, "data_interval_start"),
+            data_interval_end=_end_of_interval(params, run, "data_interval_end"),
+            publish=params.pop("publish", None) or Publishing.AUTO,
+            by_hand=getattr(run, "run_type", None) in BY_HAND,
             params=params,
             requested_by=getattr(run, "triggering_user_name", None),
             last_try=instance.try_number > instance.max_tries,
+            max_tries=instance.max_tries,
         )
         return freeze.run(environment(), job_folders.read(Path(folder)), request).batch_id
 
@@ -68,6 +74,8 @@ def _take_over(folder: str) -> int:
             note=params.get("note"),
             requested_by=getattr(run, "triggering_user_name", None),  # Airflow hands it on to runs that a task triggers
             last_try=instance.try_number > instance.max_tries,
+            max_tries=instance.max_tries,
+            publish=params.get("publish") or Publishing.AUTO,
         )
         return replay.run(environment(), job_folders.read(Path(folder)), request).batch_id
 
@@ -168,5 +176,7 @@ def asset(view: str) -> Asset:
     return Asset(name=f"nightmill.results.{view}", uri=f"nightmill://results/{view}")
 
 
-def _moment(value: str | None) -> datetime | None:
-    return datetime.fromisoformat(value) if value else None
+def _end_of_interval(params: dict[str, Any], run: Any, name: str) -> datetime | None:
+    """What the form says, else what Airflow gave the run."""
+    given: datetime | None = moment(name, params.pop(name, None)) or getattr(run, name)
+    return given

@@ -6,16 +6,18 @@ from typing import Any
 
 from airflow.sdk import Param
 
+from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.filters import Filter, as_json
 from nightmill.domain.job import Job
 from nightmill.domain.priority import Priority
+from nightmill.domain.publishing import Publishing
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 
 
 def trigger_form(job: Job) -> dict[str, Param]:
     """The Params of a job's DAG: its own filters first."""
-    return {name: _filter(name, one) for name, one in job.source.filters.items()} | _run() | _interval()
+    return {name: _filter(name, one) for name, one in job.source.filters.items()} | _run() | _interval(job)
 
 
 def _filter(name: str, one: Filter) -> Param:
@@ -45,7 +47,7 @@ def _run() -> dict[str, Param]:
         "limit": _field(
             "Limit",
             None,
-            "At most this many source rows; the published view then shows no others. Empty: all.",
+            "At most this many source rows. Empty: all. Readers do not see the result unless publish says yes.",
             type=["null", "integer"],
             minimum=1,
         ),
@@ -54,6 +56,14 @@ def _run() -> dict[str, Param]:
             False,
             "Freeze, plan and price; send nothing. The estimate stands in the report.",
             type="boolean",
+        ),
+        "publish": _field(
+            "Publish",
+            str(Publishing.AUTO),
+            "yes: the result replaces what the view shows, for everybody. no: it is a preview, and the view stays. "
+            "auto: no for a run with a limit or with a filter that differs from its default, else yes.",
+            type="string",
+            enum=[str(one) for one in Publishing],
         ),
         "reprocess": _field(
             "Reprocess", False, "Ask and pay again, also where an accepted result exists.", type="boolean"
@@ -74,16 +84,17 @@ def _field(title: str, default: Any, description: str, **schema: Any) -> Param:
     return Param(default, description=description, section=RUN, title=title, **schema)
 
 
-def _interval() -> dict[str, Param]:
-    return {name: _moment(name) for name in ("data_interval_start", "data_interval_end")}
+def _interval(job: Job) -> dict[str, Param]:
+    words = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if is_window(job.source.query) else ""
+    return {name: _moment(name, words) for name in ("data_interval_start", "data_interval_end")}
 
 
-def _moment(name: str) -> Param:
+def _moment(name: str, words: str) -> Param:
     return Param(
         None,
         type=["null", "string"],
         format="date-time",
         section=INTERVAL,
         title=name.replace("_", " ").capitalize(),
-        description=f"Bound as %({name})s. Empty: the schedule's (a run by hand has none).",
+        description=f"Bound as %({name})s. Empty: the schedule's (a run by hand has none).{words}",
     )

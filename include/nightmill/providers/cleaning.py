@@ -68,22 +68,23 @@ def as_sent(kept: str) -> str:
     return unquote(kept)
 
 
-def storable(value: object) -> Any:
-    """A copy of a JSON value that jsonb can hold: its first thousand values and 32 levels, strings as `prose`. A number
-    that no counter can show (not finite, negative, longer than int8) stays as text, so that nobody adds it up."""
-    return _copy(value, [_MOST_VALUES], 0)
+def storable(value: object, values: int = _MOST_VALUES, characters: int = MOST_PROSE) -> Any:
+    """A copy of a JSON value that jsonb can hold: its first thousand `values` and 32 levels, strings as `prose` of so
+    many `characters`. A number that no counter can show (not finite, negative, longer than int8) stays as text, so that
+    nobody adds it up."""
+    return _copy(value, [values], characters, 0)
 
 
-def _copy(value: object, left: list[int], level: int) -> Any:
+def _copy(value: object, left: list[int], most: int, level: int) -> Any:
     left[0] -= 1
     if isinstance(value, str):
-        return prose(value) or ""
+        return prose(value, most) or ""
     if isinstance(value, Mapping | list) and level == _MOST_LEVELS:
         return None
     if isinstance(value, Mapping):
-        return {prose(key) or "": _copy(one, left, level + 1) for key, one in value.items() if left[0] > 0}
+        return {prose(key, most) or "": _copy(one, left, most, level + 1) for key, one in value.items() if left[0] > 0}
     if isinstance(value, list):
-        return [_copy(one, left, level + 1) for one in value if left[0] > 0]
+        return [_copy(one, left, most, level + 1) for one in value if left[0] > 0]
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | float):

@@ -23,7 +23,7 @@ from nightmill.providers.openai_http import (
     settings,
 )
 from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
-from nightmill.providers.result_files import ends_complete
+from nightmill.providers.result_files import ends_complete, holds_no_line
 
 _CHUNK = LEAST_LINE_BYTES  # so that a line which is too long shows at the ends of the pieces
 
@@ -67,7 +67,10 @@ class FileDownload:
         doing = f"downloading file {self.file_id}"
         fault: NightmillError
         try:
-            return self._fetch(part) or _shortfall(part, stated)
+            cut = self._fetch(part) or _shortfall(part, stated)
+            if cut is None and holds_no_line(part):
+                raise MalformedAnswerError("no result lines, but a message such as an error")
+            return cut
         except openai.BadRequestError as error:
             # Some providers hand out ids that their own file API refuses for a while: the results are not lost.
             fault = self._later(f"refused {doing} (HTTP {error.status_code})")

@@ -1,7 +1,7 @@
 """Turns what the `openai` client raises into our faults.
 
-Messages name the call, the HTTP status and the provider's error code. They never repeat the provider's own message:
-it can quote the key or a piece of a document.
+Messages name the call, the HTTP status and the provider's error code, and of its own message only what `openai_words`
+lets through: it can quote the key or a piece of a document.
 """
 
 from __future__ import annotations
@@ -23,16 +23,20 @@ from nightmill.domain.errors import (
     SubmitUnknown,
 )
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.foreign_faults import TRUST, untrusted
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
+from nightmill.domain.wording import START_ANEW
 from nightmill.providers.cleaning import prose, word
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_http import AnswerError, RedirectedError, TooLargeError
+from nightmill.providers.openai_words import refusal_words, refused_parameter
 
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _MISSING_FILE = re.compile(
     r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
 )
 _UNCLEAR = frozenset({408, 409, 425})
+_PINNED = frozenset({"model", "endpoint", "completion_window"})  # by their names in job.yaml
 MOST_RETRY_AFTER_S = 30 * 24 * 3600.0  # what is longer is taken for this
 
 
@@ -45,11 +49,7 @@ def fault_of(error: Exception, doing: str, connection: ProviderConnection, *, la
     if isinstance(error, AnswerError):
         return _not_taken(error, doing, connection)
     if not isinstance(error, openai.APIStatusError):
-        return ProviderUnavailable(
-            f"The provider of connection {connection.conn_id!r} could not be reached while {doing} "
-            f"({type(error).__name__}).",
-            "It is tried again; if it stays, check the address and the network.",
-        )
+        return _unreached(error, doing, connection)
     status, failure, limit = error.status_code, _failure(error), _limit(error)
     if limit is Limit.QUEUE:
         return _unavailable(error, doing, connection, "has no room now", limit)
@@ -93,6 +93,8 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
     if isinstance(error, AnswerError):
         return submit_unknown(str(error), doing, connection)
     if not isinstance(error, openai.APIStatusError):
+        if untrusted(error):  # before anything was sent
+            return _unreached(error, doing, connection)
         return submit_unknown(type(error).__name__, doing, connection)
     status = error.status_code
     if status in (400, 404) and _MISSING_FILE.search(_body_text(error)):
@@ -103,7 +105,24 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
     if status in _UNCLEAR or not 400 <= status < 500 or page:
         wait_s = retry_after_s(error.response.headers, datetime.now(UTC))
         return submit_unknown(f"HTTP {status}", doing, connection, wait_s)
-    return fault_of(error, doing, connection, lagging=False)
+    fault = fault_of(error, doing, connection, lagging=False)
+    if not isinstance(fault, ProviderRefused) or status in (401, 403) or _failure(error).kind is FailureClass.CAPACITY:
+        return fault
+    parameter = refused_parameter(error)
+    what = f"provider.{parameter}" if parameter in _PINNED else "what it names (provider.model, for one)"
+    return ProviderRefused(fault.cause, f"Correct {what} in job.yaml, then {START_ANEW}", fault.status, fault.code)
+
+
+def _unreached(error: Exception, doing: str, connection: ProviderConnection) -> ProviderUnavailable:
+    why = untrusted(error)
+    if why is not None:
+        cause = f"The server of connection {connection.conn_id!r} is not to be trusted while {doing}: {why}."
+        return ProviderUnavailable(cause, f"{TRUST} It is tried again.")
+    return ProviderUnavailable(
+        f"The provider of connection {connection.conn_id!r} could not be reached while {doing} "
+        f"({type(error).__name__}).",
+        "It is tried again; if it stays, check the address and the network.",
+    )
 
 
 def submit_unknown(why: str, doing: str, connection: ProviderConnection, wait_s: float | None = None) -> SubmitUnknown:
@@ -204,7 +223,9 @@ def _refused(
         remedy = f"Check the address (host) of the Airflow connection {conn_id!r} and the model's name."
     else:
         remedy = "Check the job's model and parameters against the provider's documentation."
-    cause = f"The provider of connection {conn_id!r} refused {doing} ({_status(error)})."
+    cause = (
+        f"The provider of connection {conn_id!r} refused {doing} ({_status(error)}{refusal_words(error, connection)})."
+    )
     return ProviderRefused(cause, remedy, status, code, too_large)
 
 

@@ -8,6 +8,7 @@ are `openai.OpenAIError`s, because the SDK passes those on as they are and does 
 from __future__ import annotations
 
 import logging
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
@@ -64,7 +65,8 @@ def settings(connection: ProviderConnection, url: httpx2.URL) -> dict[str, Any]:
     environment; and no certificates where plain HTTP needs none: loading them costs 40 ms."""
     shared: dict[str, Any] = {"headers": HEADERS, "timeout": connection.timeout_s, "max_redirects": MOST_HOPS}
     if is_loopback(url.host):
-        shared |= {"trust_env": False, "verify": url.scheme == "https"}
+        # A context of ours for TLS: with trust_env off, SSL_CERT_FILE would not be read.
+        shared |= {"trust_env": False, "verify": ssl.create_default_context() if url.scheme == "https" else False}
     return shared
 
 

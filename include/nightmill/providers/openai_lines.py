@@ -9,74 +9,34 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 
-from nightmill.providers.cleaning import MOST_DIGITS, MOST_MODEL, MOST_TOKENS, prose, whole, word
+from nightmill.domain.error_words import status_in
+from nightmill.domain.failures import Instead
+from nightmill.domain.finish_reasons import Ending, ending
+from nightmill.providers.cleaning import MOST_DIGITS, MOST_MODEL, word
+from nightmill.providers.openai_line_errors import line_error, says_anything
+from nightmill.providers.openai_line_shapes import (
+    Body,
+    Choice,
+    DocumentedBody,
+    DocumentedUsage,
+    Line,
+    Message,
+    Response,
+)
 from nightmill.providers.openai_shapes import DocumentedLine
+from nightmill.providers.openai_usage import MOST_OF_A_REQUEST, NO_USAGE, read_usage
 from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
 
-UNKNOWN_ERROR = "provider_unknown"
 PROTOCOL_ERROR = "provider_protocol_error"
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
-_NO_USAGE = Usage(None, None)
-
-
-class _Response(msgspec.Struct):
-    status_code: Any = None
-    body: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Line(msgspec.Struct):
-    custom_id: str
-    response: _Response | None = None
-    error: Any = None
-
-
-class _Message(msgspec.Struct):
-    content: Any = None
-    refusal: Any = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message | None = None
-    finish_reason: Any = None
-
-
-class _Body(msgspec.Struct):
-    choices: list[_Choice] | None = None
-    data: Any = None
-    model: Any = None
-    usage: Any = None
-    error: Any = None
-    message: Any = None
-    code: Any = None
-
-
-class _DocumentedMessage(msgspec.Struct, gc=False):
-    content: str
-    refusal: None = None
-
-
-class _DocumentedChoice(msgspec.Struct, gc=False):
-    message: _DocumentedMessage
-    finish_reason: str
-
-
-class _DocumentedUsage(msgspec.Struct, gc=False):
-    prompt_tokens: int
-    completion_tokens: int
-    prompt_tokens_details: dict[str, Any] | None = None
-
-
-class _DocumentedBody(msgspec.Struct, gc=False):
-    choices: list[_DocumentedChoice]
-    model: str
-    usage: _DocumentedUsage
-    error: None = None
+_TEXT_PARTS = (None, "text", "output_text")
+_REASONING_PARTS = {"reasoning", "reasoning_text", "reasoning_content", "thinking", "redacted_thinking", "thought"}
+_TOOL_PARTS = {"tool_use", "tool_call", "function_call"}
 
 
 def _finite(number: str) -> float | None:
@@ -84,9 +44,9 @@ def _finite(number: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-_read_documented = msgspec.json.Decoder(DocumentedLine[_DocumentedBody]).decode
-_read_line = msgspec.json.Decoder(_Line, float_hook=_finite).decode
-_read_body = msgspec.json.Decoder(_Body, float_hook=_finite).decode
+_read_documented = msgspec.json.Decoder(DocumentedLine[DocumentedBody]).decode
+_read_line = msgspec.json.Decoder(Line, float_hook=_finite).decode
+_read_body = msgspec.json.Decoder(Body, float_hook=_finite).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
@@ -127,11 +87,9 @@ def _documented(line: bytes) -> Answer | None:
     body = parsed.response.body
     if not body.choices or not body.choices[0].message.content or not body.choices[0].finish_reason or not body.model:
         return None
-    used = body.usage
-    if not (0 <= used.prompt_tokens <= MOST_TOKENS and 0 <= used.completion_tokens <= MOST_TOKENS):
+    usage = _documented_usage(body.usage)
+    if usage is None:
         return None
-    cached = whole(used.prompt_tokens_details.get("cached_tokens")) if used.prompt_tokens_details else None
-    usage = Usage(used.prompt_tokens, used.completion_tokens, cached)
     choice, model = body.choices[0], body.model
     reason = choice.finish_reason if choice.finish_reason == "stop" else word(choice.finish_reason)
     if len(model) > MOST_MODEL or not model.isprintable():
@@ -139,46 +97,81 @@ def _documented(line: bytes) -> Answer | None:
     return Answer(parsed.custom_id, choice.message.content, False, reason, model, usage)
 
 
+def _documented_usage(used: DocumentedUsage) -> Usage | None:
+    """Counts that add up; None for all others."""
+    prompt, completion = used.prompt_tokens, used.completion_tokens
+    cached = used.prompt_tokens_details.cached_tokens if used.prompt_tokens_details else None
+    reasoning = used.completion_tokens_details.reasoning_tokens if used.completion_tokens_details else None
+    fits = 0 < prompt <= MOST_OF_A_REQUEST and 0 <= (cached or 0) <= prompt
+    fits = fits and 0 <= (reasoning or 0) <= completion <= MOST_OF_A_REQUEST and completion > 0
+    if not fits or (used.total_tokens or prompt + completion) != prompt + completion:
+        return None
+    return Usage(prompt, completion, cached, None, reasoning)
+
+
 def _interpret(line: bytes, vectors: bool, *, sanitised: bool) -> ResultLine:
     parsed = _read_line(line)
-    response = parsed.response
-    status = whole(response.status_code) if response else None
-    if parsed.error:
-        body = _body(response) if response else None
-        return _error(parsed.custom_id, status or 0, parsed.error, body)
-    if response is None:
-        return LineError(parsed.custom_id, 0, UNKNOWN_ERROR, "", _NO_USAGE)
-    body = _body(response)
-    if status is not None and not 200 <= status < 300:
-        return _error(parsed.custom_id, status, body and (body.error or _flat_error(body)), body)
-    if body is not None and body.error:
-        return _error(parsed.custom_id, status or 0, body.error, body)
-    answer = _vector(parsed.custom_id, body, sanitised) if vectors else _answer(parsed.custom_id, body, sanitised)
-    if answer is not None:
-        return answer
-    usage = _usage(body.usage) if body else _NO_USAGE
-    return LineError(parsed.custom_id, status or 0, PROTOCOL_ERROR, "the body carries no answer", usage)
+    response = parsed.response or Response()
+    status, body = status_in(response.status_code), _body(response)
+    beside = [one for one in (parsed.error, response.error) if says_anything(one)]
+    in_body = [body.error] if body is not None and says_anything(body.error) else []
+    succeeded = status == 0 or 200 <= status < 300
+    if body is not None and succeeded and not in_body:
+        answer = _vector(parsed.custom_id, body, sanitised) if vectors else _answer(parsed.custom_id, body, sanitised)
+        if answer is not None and (not beside or _is_finished(answer)):
+            return answer
+    usage = read_usage(body.usage) if body is not None else NO_USAGE
+    errors = [*beside, *in_body, *_flat_errors(body, response, succeeded and status > 0)]
+    if errors or not succeeded or status == 0:
+        return line_error(parsed.custom_id, status, errors, usage)
+    return LineError(parsed.custom_id, status, PROTOCOL_ERROR, "the body carries no answer", usage)
 
 
-def _vector(custom_id: str, body: _Body | None, sanitised: bool) -> Embedding | None:
-    vector = vector_in(body.data) if body else None
-    if body is None or vector is None:
+def _is_finished(answer: Answer | Embedding) -> bool:
+    """Whether an answer is one, whatever error stands beside it."""
+    return isinstance(answer, Embedding) or bool(answer.text and ending(answer.finish_reason) is Ending.FINISHED)
+
+
+def _vector(custom_id: str, body: Body, sanitised: bool) -> Embedding | None:
+    vector = vector_in(body.data)
+    if vector is None:
         return None
-    return Embedding(custom_id, vector, word(body.model, MOST_MODEL), counted(_usage(body.usage)), sanitised)
+    usage = counted(read_usage(body.usage, answered=True))
+    return Embedding(custom_id, vector, word(body.model, MOST_MODEL), usage, sanitised)
 
 
-def _answer(custom_id: str, body: _Body | None, sanitised: bool) -> Answer | None:
-    if body is None or not body.choices or body.choices[0].message is None:
+def _answer(custom_id: str, body: Body, sanitised: bool) -> Answer | None:
+    choice = _first_choice(body.choices or [])
+    if choice is None or choice.message is None:
         return None
-    message = body.choices[0].message
-    finish_reason = word(body.choices[0].finish_reason)
-    refusal = bool(message.refusal)
-    text = None if refusal else _content(message.content)
+    message = choice.message
+    finish_reason = word(choice.finish_reason)
+    text, declined = _content(message.content)
+    refusal = bool(message.refusal) or declined
+    text = None if refusal else text
     model = word(body.model, MOST_MODEL)
-    return Answer(custom_id, text, refusal, finish_reason, model, _usage(body.usage), sanitised)
+    usage = read_usage(body.usage, answered=True, wrote=text is not None)
+    instead = _instead(message) if text is None and not refusal else ""
+    return Answer(custom_id, text, refusal, finish_reason, model, usage, sanitised, instead)
 
 
-def _body(response: _Response) -> _Body | None:
+def _first_choice(choices: list[Choice]) -> Choice | None:
+    """The choice with index 0, wherever it stands; the first one where none has it."""
+    return next((one for one in choices if one.index in (0, "0")), choices[0] if choices else None)
+
+
+def _instead(message: Message) -> Instead:
+    """What a message without text holds: a call of a tool, or reasoning without an answer after it."""
+    if message.tool_calls or message.function_call:
+        return "tool_calls"
+    parts = message.content if isinstance(message.content, list) else []
+    kinds = {part.get("type") for part in parts if isinstance(part, dict)}
+    if kinds & _TOOL_PARTS:
+        return "tool_calls"
+    return "reasoning" if message.reasoning_content or message.reasoning or kinds & _REASONING_PARTS else ""
+
+
+def _body(response: Response) -> Body | None:
     """The body, also when a server writes it as a JSON string. None when it is not a body at all."""
     raw = bytes(response.body)
     try:
@@ -191,7 +184,7 @@ def _body(response: _Response) -> _Body | None:
         raise
 
 
-def _body_with_odd_numbers(raw: bytes) -> _Body | None:
+def _body_with_odd_numbers(raw: bytes) -> Body | None:
     """A number of 5,000 digits beside the answer does not cost the answer."""
     try:
         return _read_body(_repaired(_read_text(raw).encode() if raw.startswith(b'"') else raw))
@@ -199,39 +192,28 @@ def _body_with_odd_numbers(raw: bytes) -> _Body | None:
         return None
 
 
-def _content(content: object) -> str | None:
-    """Plain text, or the text parts of a list of parts joined. An empty message is None."""
+def _content(content: object) -> tuple[str | None, bool]:
+    """Plain text, or the text parts of a list of parts joined, and whether a part declines to answer.
+
+    What is no text part (reasoning, a call of a tool) is not the answer. An empty message is None.
+    """
+    declined = False
     if isinstance(content, list):
-        parts = [part.get("text") for part in content if isinstance(part, dict)]
-        content = "".join(part for part in parts if isinstance(part, str))
-    return content if isinstance(content, str) and content else None
+        parts = [part for part in content if isinstance(part, dict)]
+        declined = any(part.get("type") == "refusal" for part in parts)
+        texts = [part.get("text") for part in parts if part.get("type") in _TEXT_PARTS]
+        content = "".join(text for text in texts if isinstance(text, str))
+    return (content if isinstance(content, str) and content else None), declined
 
 
-def _error(custom_id: str, status: int, error: object, body: _Body | None) -> LineError:
-    while isinstance(error, dict) and isinstance(error.get("error"), dict):
-        error = error["error"]  # some servers wrap the error object once more
-    usage = _usage(body.usage) if body else _NO_USAGE
-    if isinstance(error, dict):
-        kind = word(error.get("type")) or ""
-        code = word(error.get("code")) or kind or UNKNOWN_ERROR
-        return LineError(custom_id, status, code, prose(error.get("message")) or "", usage, kind)
-    return LineError(custom_id, status, UNKNOWN_ERROR, prose(error) or "", usage)
-
-
-def _flat_error(body: _Body) -> dict[str, Any]:
-    """An error whose fields lie in the body itself, as vLLM writes it."""
-    return {"message": body.message, "code": body.code}
-
-
-def _usage(usage: object) -> Usage:
-    """Chat and Responses names. What is missing or not a whole number is None, never 0."""
-    if not isinstance(usage, dict):
-        return _NO_USAGE
-    prompt = whole(usage.get("prompt_tokens", usage.get("input_tokens")))
-    completion = whole(usage.get("completion_tokens", usage.get("output_tokens")))
-    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
-    cached = whole(details.get("cached_tokens")) if isinstance(details, dict) else None
-    return Usage(prompt, completion, cached)
+def _flat_errors(body: Body | None, response: Response, is_success: bool) -> list[object]:
+    """Errors whose fields lie in the body itself, as vLLM and FastAPI write them, or a body that is a mere text."""
+    if body is None:
+        raw = bytes(response.body)
+        return [_read_text(raw)] if raw.startswith(b'"') and not is_success else []
+    flat = {"message": body.message, "code": body.code, "type": body.type, "detail": body.detail}
+    speaks = says_anything(body.message) or says_anything(body.detail) or not is_success
+    return [one for one in (flat if speaks else None, body.errors) if says_anything(one)]
 
 
 def _repaired(line: bytes) -> bytes:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import httpx2
 import openai
 
-from nightmill.domain.errors import NightmillError
+from nightmill.domain.errors import NightmillError, ProviderRefused
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_client import open_client
@@ -42,7 +42,7 @@ def _headers(client: openai.OpenAI) -> Mapping[str, str]:
 
 
 def list_models(connection: ProviderConnection) -> frozenset[str]:
-    """Ids from GET /models. Raises ProviderUnavailable or ProviderRefused (401 and 403: the key; 404: no such path)."""
+    """Ids from GET /models. Raises ProviderUnavailable or ProviderRefused (401, 403: the key; 404, 405, 501: none)."""
     client = open_client(connection, max_retries=0)
     fault: NightmillError
     try:
@@ -52,6 +52,9 @@ def list_models(connection: ProviderConnection) -> frozenset[str]:
         return frozenset(name for entry in listed if (name := word(entry.get("id"), MOST_MODEL)))
     except (openai.OpenAIError, httpx2.HTTPError) as error:
         fault = fault_of(error, _DOING, connection, lagging=False)
+        if isinstance(error, openai.APIStatusError) and error.status_code == 501:  # not for a while, as other 5xx
+            cause = f"The provider of connection {connection.conn_id!r} lists no models (HTTP 501)."
+            fault = ProviderRefused(cause, "Look the model's name up in its documentation.", 501)
     except MalformedAnswerError as error:
         fault = malformed(str(error), _DOING, connection)
     finally:

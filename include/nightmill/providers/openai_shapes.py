@@ -180,6 +180,8 @@ def _problems(*told: object) -> Iterable[FileProblem]:
                     code=word(entry.get("code")) or word(entry.get("type")) or "unknown",
                     message=prose(entry.get("message")) or "",
                     line=whole(entry.get("line")),
+                    param=word(entry.get("param")) or "",
+                    custom_id=identifier(entry.get("custom_id")),
                 )
             elif isinstance(entry, str) and entry.strip():
                 yield FileProblem(code="unknown", message=prose(entry) or "", line=None)

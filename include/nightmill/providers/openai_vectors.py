@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from nightmill.providers.cleaning import MOST_MODEL, MOST_TOKENS, word
+from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.openai_shapes import DocumentedLine
+from nightmill.providers.openai_usage import MOST_OF_A_REQUEST
 from nightmill.providers.port import Embedding, Usage
 
 
@@ -18,6 +19,8 @@ class _DocumentedEntry(msgspec.Struct, gc=False):
 
 class _DocumentedUsage(msgspec.Struct, gc=False):
     prompt_tokens: int
+    total_tokens: int | None = None
+    prompt_tokens_details: None = None
 
 
 class _DocumentedBody(msgspec.Struct, gc=False):
@@ -37,7 +40,9 @@ def documented_vector(line: bytes) -> Embedding | None:
     except (ValueError, RecursionError):
         return None
     body = parsed.response.body
-    if not body.data[0].embedding or not body.model or not 0 <= body.usage.prompt_tokens <= MOST_TOKENS:
+    if not body.data[0].embedding or not body.model or not 0 < body.usage.prompt_tokens <= MOST_OF_A_REQUEST:
+        return None
+    if (body.usage.total_tokens or body.usage.prompt_tokens) != body.usage.prompt_tokens:
         return None
     usage = Usage(body.usage.prompt_tokens, 0)
     return Embedding(parsed.custom_id, body.data[0].embedding, word(body.model, MOST_MODEL), usage)
@@ -55,7 +60,7 @@ def counted(usage: Usage) -> Usage:
     """Usage of a request that has no completion: where the provider tells what it counted, that is zero."""
     if usage.prompt_tokens is None or usage.completion_tokens is not None:
         return usage
-    return Usage(usage.prompt_tokens, 0, usage.cached_tokens)
+    return msgspec.structs.replace(usage, completion_tokens=0)
 
 
 def _number(value: object) -> float | None:

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from nightmill.domain.failures import Instead
+
 
 class BatchStatus(StrEnum):
     """Where a provider's batch stands. ENDED means that nothing more will be executed, however it ended."""
@@ -28,12 +30,25 @@ class BatchStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Routes:
+    """Paths of a Batch API that a server does not have, and such as it has but does not list; each with the HTTP status
+    of its answer."""
+
+    missing: Mapping[str, int]
+    unlisted: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One complaint of the provider's validation about an input file. `line` counts from 1; None = whole file."""
+    """One complaint of the provider's validation about an input file. `line` is the number of a line: most providers
+    count from 1, some from 0; None = whole file. `custom_id` is the request it names beside its message. `param` is
+    what it speaks of, such as `completion_window`; empty where it does not say."""
 
     code: str
     message: str
     line: int | None
+    param: str = ""
+    custom_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +100,24 @@ class SearchResult:
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """Tokens as the provider reports them; None means that it did not say (unknown is not zero)."""
+    """Tokens as the provider reports them; None means that it did not say (unknown is not zero).
+
+    `cached_tokens` (read from a prompt cache) and `cache_write_tokens` (written to it) are part of the prompt tokens,
+    `reasoning_tokens` are part of the completion tokens. Of usage that cannot be no count is taken: `odd` is what the
+    provider wrote.
+    """
 
     prompt_tokens: int | None
     completion_tokens: int | None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    odd: Mapping[str, Any] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A line that carries a model's answer. `text` is None for a refusal or an empty message.
+    """A line that carries a model's answer. `text` is None for a refusal or an empty message; `instead` then says what
+    the message holds in its place.
 
     Look at `finish_reason` before `text`: "length" and "content_filter" cut it. `sanitised`: the line was not
     clean Unicode JSON and was read with U+FFFD in place of what was broken.
@@ -106,6 +130,7 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
     model: str | None
     usage: Usage
     sanitised: bool = False
+    instead: Instead = ""
 
 
 class Embedding(msgspec.Struct, frozen=True, gc=False):
@@ -124,7 +149,8 @@ class Embedding(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """A line that carries an error instead of an answer. `status` is the inner HTTP status (0 when it has none).
+    """A line that carries an error instead of an answer. `status` is the inner HTTP status (0 when it has none, also
+    where something else than a status stands there).
 
     `code` is the provider's own, or `provider_unknown` (it failed and does not say why), or
     `provider_protocol_error` (it says 200 and there is no answer in it). `message` is the provider's, cut to 500

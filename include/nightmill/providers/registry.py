@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from nightmill.domain.errors import ConfigError
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.port import BatchProvider, BatchWatcher
+from nightmill.providers.port import BatchProvider, BatchWatcher, Routes
 
 _T = TypeVar("_T")
 
@@ -26,6 +26,12 @@ def open_watcher(adapter: str, connection: ProviderConnection) -> BatchWatcher:
 def list_models(adapter: str, connection: ProviderConnection) -> frozenset[str]:
     """The models that the account may use. Raises ConfigError for an unknown adapter, and the provider's faults."""
     return _adapter(_MODELS, adapter)(connection)
+
+
+def batch_routes(adapter: str, connection: ProviderConnection) -> Routes:
+    """Which paths of its Batch API the server lacks. Raises ConfigError for an unknown adapter, and the provider's
+    faults."""
+    return _adapter(_ROUTES, adapter)(connection)
 
 
 def clock_behind(adapter: str, connection: ProviderConnection) -> timedelta | None:
@@ -62,6 +68,12 @@ def _openai_models(connection: ProviderConnection) -> frozenset[str]:
     return list_models(connection)
 
 
+def _openai_routes(connection: ProviderConnection) -> Routes:
+    from nightmill.providers.openai_routes import batch_routes
+
+    return batch_routes(connection)
+
+
 def _openai_clock(connection: ProviderConnection) -> timedelta | None:
     from nightmill.providers.openai_models import clock_behind
 
@@ -71,4 +83,5 @@ def _openai_clock(connection: ProviderConnection) -> timedelta | None:
 _PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
 _WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}
 _MODELS: dict[str, Callable[[ProviderConnection], frozenset[str]]] = {"openai": _openai_models}
+_ROUTES: dict[str, Callable[[ProviderConnection], Routes]] = {"openai": _openai_routes}
 _CLOCKS: dict[str, Callable[[ProviderConnection], timedelta | None]] = {"openai": _openai_clock}

@@ -11,6 +11,7 @@ from pathlib import Path
 from nightmill.providers.cleaning import json_value
 
 BOM = b"\xef\xbb\xbf"
+MOST_OF_AN_ERROR = 1 << 20  # bytes
 _STEP = 1 << 16
 
 
@@ -35,6 +36,23 @@ def ends_complete(path: Path) -> bool:
     except ValueError:
         return False
     return True
+
+
+def holds_no_line(path: Path) -> bool:
+    """Whether what came in a result file's place is none, although it is not empty: a text, or a single JSON value that
+    names no request, such as an error object."""
+    if path.stat().st_size > MOST_OF_AN_ERROR:
+        return False
+    text = path.read_bytes().removeprefix(BOM).strip()
+    if not text:
+        return False
+    if not any(line.removeprefix(BOM).lstrip().startswith(b"{") for line in text.split(b"\n")):
+        return True
+    try:
+        value = json_value(text)
+    except ValueError:
+        return False  # several lines, or one that was cut
+    return not (isinstance(value, dict) and isinstance(value.get("custom_id"), str))
 
 
 def last_line(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from nightmill.simulator.faults import LineError, OddAnswer
 from nightmill.simulator.inference import Answered, Completed, Inference
 from nightmill.simulator.input_index import InputIndex
 from nightmill.simulator.ledger import Ledger
+from nightmill.simulator.line_shapes import Shape, shaped_line
 from nightmill.simulator.odd_answers import result_lines
 from nightmill.simulator.refusal import Refusal
 from nightmill.simulator.result_lines import response_line, unanswered_line
@@ -85,7 +86,8 @@ class LineExecutor:
             self._answered(request_id, custom_id, subject, outcome, chunk)
             paid = (200, outcome.usage.prompt_tokens, outcome.usage.completion_tokens)
         else:
-            chunk.errors.append(_failed_line(request_id, custom_id, outcome))
+            shape = fault.shape if fault is not None else "documented"
+            chunk.errors.append(_failed_line(request_id, custom_id, outcome, shape))
             chunk.failed += 1
             paid = (outcome.status, 0, 0)
         chunk.executions.append((batch.id, custom_id, batch.endpoint, str(body.get("model")), digest, *paid, now))
@@ -162,7 +164,9 @@ def append_at(path: Path, size: int, pieces: Sequence[bytes]) -> int:
         return target.tell()
 
 
-def _failed_line(request_id: str, custom_id: str, refusal: Refusal) -> bytes:
+def _failed_line(request_id: str, custom_id: str, refusal: Refusal, shape: Shape) -> bytes:
+    if shape != "documented":
+        return shaped_line(shape, request_id, custom_id, refusal)
     if refusal.status == 0:
         return unanswered_line(request_id, custom_id, refusal.code, refusal.message)
     return response_line(request_id, custom_id, refusal.status, refusal.body())

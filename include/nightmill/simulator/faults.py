@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from nightmill.simulator.line_shapes import Shape
 from nightmill.simulator.odd_answers import Odd
 
 
@@ -66,9 +67,11 @@ class ItemFault(DrawnFault):
 class LineError(ItemFault):
     """A line that fails instead of being executed.
 
-    `status` None makes a line without a response ({"response": null, "error": {...}}).
+    `status` None makes a line without a response ({"response": null, "error": {...}}). `shape` is how the line says
+    its status: see `line_shapes`.
     """
 
+    shape: Shape = "documented"
     status: int | None = Field(default=500, ge=400, le=599)
     type: str = "server_error"
     code: str = "server_error"
@@ -101,10 +104,13 @@ class CallFault(DrawnFault):
 
 class FileRefusal(Fault):
     """A file that fails in validation although it is good: every file, or with `match` (a regular expression searched
-    in its lines) those that hold such a line. `named`: the complaint names those lines. `times` counts files."""
+    in its lines) those that hold such a line. `named`: the complaint names those lines, counted from `first_line`, and
+    with `custom_ids` their ids in its message. `times` counts files."""
 
     match: str | None = None
     named: bool = False
+    first_line: Literal[0, 1] = 1
+    custom_ids: bool = False
     code: str = "invalid_request"
     message: str = "The input file was refused."
 
@@ -160,6 +166,7 @@ class FaultPlan(BaseModel):
     expire_next: int = Field(default=0, ge=0)  # the next N batches expire with half of their lines executed
     status_shown: str | None = None  # unfinished batches show this word
     counts_lie: bool = False  # batches say that all their requests completed
+    usage_shown: Literal["impossible", "none"] | None = None  # what ended batches say instead of their usage
     total_off: int = 0  # batches count so many requests more than they have
     hide_files: int = Field(default=0, ge=0)  # the next N retrievals of an ended batch name no result files
     hide_counts: int = Field(default=0, ge=0)  # the next N retrievals of an ended batch count nothing

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections.abc import Sequence, Set
 from pathlib import Path
 
 from nightmill.simulator.batch_states import BatchRow
@@ -19,9 +21,26 @@ def refusals(faults: FaultBoard, batch: BatchRow, path: Path) -> list[Problem]:
         if fault.match is None or lines:
             faults.record_file_refusal(fault, batch.id, lines, time.time())
             if fault.named and lines:
-                return [problem(fault.code, fault.message, line) for line in lines[:MOST_PROBLEMS]]
+                return _complaints(fault, path, lines[:MOST_PROBLEMS])
             return [problem(fault.code, fault.message)]
     return []
+
+
+def _complaints(fault: FileRefusal, path: Path, lines: Sequence[int]) -> list[Problem]:
+    ids = _custom_ids(path, set(lines)) if fault.custom_ids else {}
+    return [
+        problem(fault.code, f"{fault.message} {ids.get(line, '')}".strip(), line - 1 + fault.first_line)
+        for line in lines
+    ]
+
+
+def _custom_ids(path: Path, lines: Set[int]) -> dict[int, str]:
+    with path.open("rb") as source:
+        return {
+            number: f"(request {json.loads(raw)['custom_id']})"
+            for number, raw in enumerate(source, 1)
+            if number in lines
+        }
 
 
 def _lines_hit(fault: FileRefusal, path: Path) -> list[int]:

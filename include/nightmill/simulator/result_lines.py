@@ -11,16 +11,17 @@ import orjson
 def response_line(request_id: str, custom_id: str, status: int, body: dict[str, Any] | str) -> bytes:
     """A line with a response. `body` is text only where a server writes it so against the documentation."""
     response = {"status_code": status, "request_id": request_id.replace("batch_req_", "req_"), "body": body}
-    return _encoded({"id": request_id, "custom_id": custom_id, "response": response, "error": None})
+    return encoded({"id": request_id, "custom_id": custom_id, "response": response, "error": None})
 
 
 def unanswered_line(request_id: str, custom_id: str, code: str | None, message: str) -> bytes:
     """A line without a response: the request was not executed, or nobody knows what came of it."""
     error = {"code": code, "message": message}
-    return _encoded({"id": request_id, "custom_id": custom_id, "response": None, "error": error})
+    return encoded({"id": request_id, "custom_id": custom_id, "response": None, "error": error})
 
 
-def _encoded(line: dict[str, Any]) -> bytes:
+def encoded(line: dict[str, Any]) -> bytes:
+    """The line as JSON, ending in LF."""
     try:
         return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
     except orjson.JSONEncodeError:  # half a surrogate pair: a server written in Python escapes it

@@ -20,6 +20,9 @@ def batch_shown(plan: FaultPlan, batch: BatchRow) -> dict[str, Any]:
         told["request_counts"] = {"total": batch.total, "completed": batch.total, "failed": 0}
     if plan.total_off:
         told["request_counts"]["total"] += plan.total_off
+    if plan.usage_shown is not None and told["usage"] is not None:
+        cached = {"input_tokens_details": {"cached_tokens": batch.input_tokens + 1_024}}
+        told["usage"] = told["usage"] | cached if plan.usage_shown == "impossible" else None
     return _by_clock(plan, told)
 
 

@@ -19,13 +19,15 @@ _SERVER_FAULTS = ("08", "53", "57")  # SQLSTATE classes: the server is gone, ful
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What came of one job folder: `created`, `extended`, `redefined`, `unchanged`, or `broken` with its fault."""
+    """What came of one job folder: `created`, `extended`, `redefined`, `described`, `unchanged`, or `broken` with its
+    fault; `orphaned` is a view that has none any more, with what it shows and what to do."""
 
     job: str
     folder: Path
     view: str | None
     outcome: str
     fault: NightmillError | None = None
+    told: str = ""
 
 
 def run(owner_dsn: str, built_in: Path) -> list[Applied]:
@@ -38,7 +40,7 @@ def run(owner_dsn: str, built_in: Path) -> list[Applied]:
             definition = job_folders.read(folder)
             check_definition(definition)
             with _owner(owner_dsn) as conn:
-                outcome = views.apply(conn, definition)
+                outcome = views.apply(conn, definition, found.folders.keys())
             done.append(Applied(name, folder, definition.job.publish.view, outcome))
         except NightmillError as fault:
             done.append(Applied(name, folder, None, "broken", fault))
@@ -51,6 +53,7 @@ def _without_folder(owner_dsn: str, built_in: Path, folders: set[str]) -> list[A
     try:
         with _owner(owner_dsn) as conn:
             left = [(view, job) for view, job in views.unprotected(conn).items() if job not in folders]
+            orphans = views.orphans(conn, folders)
     except NightmillError as fault:
         return [Applied("(views)", built_in, None, "broken", fault)]
     done = []
@@ -63,7 +66,10 @@ def _without_folder(owner_dsn: str, built_in: Path, folders: set[str]) -> list[A
             done.append(Applied(job, built_in, None, "broken", fault))
         except psycopg.Error as fault:
             done.append(Applied(job, built_in, None, "broken", _unforeseen(built_in, fault)))
-    return done
+    return done + [
+        Applied(one.job, built_in, one.view_name, "orphaned", None, f"{one}. {views.renamed(one.view_name, one.job)}")
+        for one in orphans
+    ]
 
 
 @contextmanager

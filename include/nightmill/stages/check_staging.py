@@ -1,47 +1,51 @@
 """check_staging: Great Expectations on the batch's staging rows, before anybody can see them.
 
-Count equality is always one of the checks. Reports hold rule names and counts, never a value of a row. The checks are
-read live, so that a rule that is too strict can be loosened and the task cleared.
+Count equality is always one of the checks. Reports hold rules, columns, numbers and a query to look with, never a text
+of an answer (validators/check_report.py). The checks are read live, so that a rule that is too strict can be loosened
+and the task cleared.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 from typing import Any
-
-from psycopg.conninfo import conninfo_to_dict
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
 from nightmill.domain.job import Expectation
 from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
+from nightmill.domain.output_module import json_schema
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, gates, ledger
+from nightmill.storage import batches, contracts, gates, ledger, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.connection_parameters import PATIENCE
+from nightmill.storage.ledger import Connection
 from nightmill.validators.argument_types import library, refusals
+from nightmill.validators.check_report import Staged, declared_words, described, verdict
 from nightmill.validators.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
 
 STAGE = "check_staging"
 LIMIT_S = 3600  # of one check
+_NO_ADDRESS = "postgresql+psycopg://creator@ledger/ledger"  # it wants one; `creator` makes the connections
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
-    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for an ended batch."""
+    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for one at rest."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: nothing to check", batch_id, batch.state)
             return False
         batch = batches.unblock(conn, batch, STAGE)
         conn.commit()
         checks = [_count_check(batch), *live.checks.expectations]
-        report = _validate(env.ledger_dsn, batch, checks)
+        staged = _staged(conn, batch)
+        conn.commit()
+        report = _validate(env.ledger_dsn, staged, checks)
         passed = all(one["passed"] for one in report)
         hashed = content_hash({"checks": [one.model_dump() for one in checks]}).hex()[:16]
         gates.record(conn, batch.holder, STAGE, passed, {"checks": report}, hashed)
@@ -50,15 +54,22 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
         log.info("batch %s: %s of %s checks passed", batch_id, len(report) - len(failed), len(report))
         if not failed:
             return True
-        reason = f"{len(failed)} of {len(report)} checks failed: {'; '.join(_describe(one) for one in failed)}"
+        reason = f"{len(failed)} of {len(report)} checks failed: {'; '.join(map(described, failed))}"
         if batch.state is BatchState.VALIDATING:
             batches.block(conn, batch, STAGE, reason)
         conn.commit()
+        queries = dict.fromkeys(one["query"] for one in failed)
         raise Blocked(
-            f"Batch {batch_id}: {reason}.",
-            "Look at the rows of this batch in the rows table; then loosen checks.yaml and clear this task, or correct "
-            "the prompt and trigger a new run.",
+            "\n".join((f"Batch {batch_id}: {reason}.", *(f"To look, as nightmill_owner: {one};" for one in queries))),
+            "Look at the rows with these queries; then loosen checks.yaml and clear check_staging, or correct the "
+            "prompt and trigger a new run.",
         )
+
+
+def _staged(conn: Connection, batch: Batch) -> Staged:
+    pinned = contracts.load(conn, batch.contract_id)
+    columns = views.existing_columns(conn, batch.view_name)
+    return Staged(batch.batch_id, batch.view_name, columns, declared_words(json_schema(pinned.output)))
 
 
 def _count_check(batch: Batch) -> Expectation:
@@ -67,17 +78,15 @@ def _count_check(batch: Batch) -> Expectation:
     return Expectation.model_validate({"type": "ExpectTableRowCountToEqual", "value": expected})
 
 
-def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[str, Any]]:
+def _validate(dsn: str, staged: Staged, checks: list[Expectation]) -> list[dict[str, Any]]:
     gx = library()
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
-    source = context.data_sources.add_postgres(
-        "ledger", connection_string=_sqlalchemy_url(dsn), kwargs=_reading_only(dsn)
-    )
+    source = context.data_sources.add_postgres("ledger", connection_string=_NO_ADDRESS, kwargs=_reading_only(dsn))
     asset = source.add_query_asset(
-        "staging", query=f'select * from nightmill."rows_{batch.view_name}" where batch_id = {int(batch.batch_id)}'
+        "staging", query=f'select * from nightmill."rows_{staged.view}" where batch_id = {int(staged.batch_id)}'
     )
     suite = gx.ExpectationSuite("checks", expectations=[_expectation(gx, check) for check in checks])
     rows = asset.add_batch_definition_whole_table("batch").get_batch()
@@ -86,27 +95,22 @@ def _validate(dsn: str, batch: Batch, checks: list[Expectation]) -> list[dict[st
     finally:
         rows.data.execution_engine.close()
         source.get_engine().dispose()
-    return [_verdict(one) for one in result.results]
+    return [verdict(one, staged) for one in result.results]
 
 
 def _reading_only(dsn: str) -> dict[str, Any]:
-    """How SQLAlchemy connects. Some expectations take SQL of their own, and this is the ledger: each statement is
-    prepared, so that it is one, in a READ ONLY transaction that nobody commits, and ends in time."""
-    options = conninfo_to_dict(dsn).get("options") or ""
-    timeout = f"{options} -c statement_timeout={LIMIT_S}s".strip()
-    return {
-        "connect_args": {"prepare_threshold": 0, "options": timeout},
-        "execution_options": {"postgresql_readonly": True},
-    }
+    """How SQLAlchemy connects: as everything does, whatever the address looks like. Some expectations take SQL of their
+    own, and this is the ledger: each statement is prepared, so that it is one, in a READ ONLY transaction that nobody
+    commits, and ends in time."""
 
+    def opened() -> Connection:
+        conn = ledger.connect(dsn, application="nightmill checks")
+        conn.prepare_threshold = 0
+        conn.execute("select pg_catalog.set_config('statement_timeout', %s, false)", (f"{LIMIT_S}s",))
+        conn.commit()
+        return conn
 
-def _sqlalchemy_url(dsn: str) -> str:
-    """The ledger's address for a library that opens the connection itself, as it is opened everywhere."""
-    from sqlalchemy.engine import make_url
-
-    url = make_url("postgresql+psycopg://" + dsn.split("://", 1)[1])
-    arguments = {name: value for name, value in ledger.arguments(dsn).items() if name in (*PATIENCE, "options")}
-    return url.update_query_dict(arguments).render_as_string(hide_password=False)
+    return {"creator": opened, "execution_options": {"postgresql_readonly": True}}
 
 
 def _expectation(gx: Any, check: Expectation) -> Any:
@@ -132,29 +136,3 @@ def _expectation(gx: Any, check: Expectation) -> Any:
         f"checks.yaml: {check.type}: {said}.",
         f"Correct it by the documentation of {check.type}; `python -m nightmill validate` names the line.",
     )
-
-
-def _verdict(one: Any) -> dict[str, Any]:
-    """Rule, column and counts; everything else that Great Expectations reports could hold values."""
-    config = one.expectation_config
-    result = json.loads(json.dumps(one.result or {}, default=str))
-    counts = {name: result[name] for name in ("element_count", "unexpected_count", "missing_count") if name in result}
-    raised = _raised(one.exception_info or {})
-    return {
-        "rule": "".join(word.capitalize() for word in config.type.split("_")),  # as checks.yaml writes it
-        "column": config.kwargs.get("column"),
-        "passed": bool(one.success),
-        "raised": raised,
-        **counts,
-    }
-
-
-def _raised(info: dict[str, Any]) -> bool:
-    """Whether the check itself failed; Great Expectations reports it flat or once per metric."""
-    return bool(info.get("raised_exception")) or any(_raised(part) for part in info.values() if isinstance(part, dict))
-
-
-def _describe(one: dict[str, Any]) -> str:
-    column = f" on {one['column']}" if one["column"] else ""
-    unexpected = f" ({one['unexpected_count']} unexpected)" if one.get("unexpected_count") is not None else ""
-    return f"{one['rule']}{column}{unexpected}{' raised an error' if one['raised'] else ''}"

@@ -1,6 +1,7 @@
 """freeze_snapshot: one consistent read of the source becomes an immutable manifest with its payloads.
 
-Clearing it returns the run's existing manifest; a killed freeze leaves nothing visible and starts anew.
+Clearing it returns the run's existing manifest while the batch lives or is published, and opens a new one where it
+ended unpublished. A killed freeze leaves nothing visible and starts anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.data_interval import refuse_unfit
 from nightmill.domain.filters import as_json, chosen, refuse_unknown
+from nightmill.domain.publishing import Decision, Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
@@ -27,8 +30,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; after the
-    `last_try` Airflow does not retry it."""
+    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; Airflow raises
+    `max_tries` when it is cleared, and not for a retry; after the `last_try` it does not retry it. `by_hand`: a person
+    filled in its form."""
 
     dag_id: str
     run_id: str
@@ -40,6 +44,9 @@ class RunRequest:
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     last_try: bool = False
+    max_tries: int = 0
+    by_hand: bool = False
+    publish: str = Publishing.AUTO
 
 
 def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
@@ -48,6 +55,7 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
         batch = _open_batch(conn, live, request)
         conn.commit()
         if batch.state is not BatchState.CREATED:
+            batches.refuse_without_data(batch)
             log.info(
                 "batch %s is frozen already (%s items, state %s): a new snapshot needs a new run",
                 batch.batch_id, batch.item_count, batch.state,
@@ -60,30 +68,52 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
 
 def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> Batch:
     existing = None if request.first_try else batches.newest_of_run(conn, request.dag_id, request.run_id)
-    if existing is not None and existing.state is not BatchState.CREATED:
+    if existing is not None and not freezing.opens_anew(conn, existing, request.max_tries):
         return existing
     check_definition(live)
     refuse_unknown(live.job.source.filters, request.params)
+    refuse_unfit(live.job.source.query, request.data_interval_start, request.data_interval_end)
     views.refuse_unapplied(conn, live)
     contract_id = contracts.pin(conn, live)
-    if existing is not None and existing.contract_id == contract_id:
-        return existing
-    if existing is not None:  # nothing was frozen under it: a mended job folder counts at once
+    if existing is not None and not existing.ended:
+        if existing.contract_id == contract_id:
+            return existing
+        # Nothing was frozen under it: a mended job folder counts at once.
         batches.cancel(conn, existing.batch_id, "the job folder was changed before anything was frozen")
-    submission = Submission(
+    return batches.create(conn, _submission(live, request, contract_id))
+
+
+def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> Submission:
+    filters, limit = live.job.source.filters, request.params.get("limit")
+    values = chosen(filters, request.params)
+    decision = decide(request.publish, filters, values, limit, by_hand=request.by_hand)
+    _say_what_readers_will_see(decision, live.job.publish.view)
+    preview = decision.publish is Publishing.NO
+    return Submission(
         job=live.name,
         view_name=live.job.publish.view,
         dag_id=request.dag_id,
         run_id=request.run_id,
         contract_id=contract_id,
         dry_run=request.dry_run,
-        params=request.params | as_json(chosen(live.job.source.filters, request.params)),
+        params=request.params | as_json(values) | ({"publish": str(Publishing.NO)} if preview else {}),
         note=request.note,
         requested_by=request.requested_by,
         data_interval_start=request.data_interval_start,
         data_interval_end=request.data_interval_end,
+        max_tries=request.max_tries,
     )
-    return batches.create(conn, submission)
+
+
+def _say_what_readers_will_see(decision: Decision, view: str) -> None:
+    if decision.publish is Publishing.NO:
+        why = f" ({decision.narrowed})" if decision.narrowed else ""
+        log.info("this run is a preview%s: readers of results.%s go on seeing what it shows now", why, view)
+    elif decision.narrowed:
+        log.warning(
+            "this run has %s and will be published: results.%s then shows these rows and no others, to everybody",
+            decision.narrowed, view,
+        )  # fmt: skip
 
 
 def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> Batch:

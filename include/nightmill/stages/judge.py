@@ -1,4 +1,4 @@
-"""compare and approve: gates that a job can configure. Not configured is recorded as a pass, and said."""
+"""compare and approve: gates that no job can configure yet. That is what is recorded and said; it opens them."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Literal
 
 from nightmill.environment import Environment
 from nightmill.storage import batches, gates
+from nightmill.storage.gates import NOT_CONFIGURED
 
 log = logging.getLogger(__name__)
 
-NOT_CONFIGURED = "not configured"
-
 
 def run(env: Environment, gate: Literal["compare", "approve"], batch_id: int) -> str:
-    """Record the gate's verdict for this generation and return it in words; a batch that ended passes by."""
+    """Record the gate's verdict for this generation and return it in words; a batch at rest passes by."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: nothing to judge", batch_id, batch.state)
             return str(batch.state)
-        gates.record(conn, batch.holder, gate, True, {"verdict": NOT_CONFIGURED}, NOT_CONFIGURED)
+        gates.record(conn, batch.holder, gate, None, {"verdict": NOT_CONFIGURED}, NOT_CONFIGURED)
         conn.commit()
     log.info("%s: %s", gate, NOT_CONFIGURED)
     return NOT_CONFIGURED

@@ -47,6 +47,7 @@ def run(env: Environment, batch_id: int) -> Batch:
     """Plan a batch. Raises StaleWriter after a cancel."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
+        batches.refuse_without_data(batch)
         if batch.state is BatchState.BLOCKED and batch.blocked_from == BatchState.PLANNING:
             batch = batches.move(conn, batch, BatchState.PLANNING, "plan_shards was cleared")
             conn.commit()

@@ -26,7 +26,8 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel
     """The shards that run_shard maps over: none on a dry run, after the end, or when everything was reused."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, batch.state_reason)
             return []
         asked = batch.state is BatchState.BLOCKED and batch.blocked_by == "preflight"

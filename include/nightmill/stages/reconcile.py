@@ -22,7 +22,8 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
     """Count, record the completion gate, and move on to VALIDATING; gaps beyond the job's limit end the batch."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
-        if batch.ended:
+        batches.refuse_without_data(batch)
+        if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, batch.state_reason)
             return batch
         batch = batches.unblock(conn, batch, "reconcile")
@@ -71,7 +72,9 @@ def _judge(conn: Connection, batch: Batch, live: JobDefinition, counts: dict[str
         f"Batch {batch.batch_id}: completion rate {rate:.4f} is below quality.min_completion_rate {wanted:.4f}; gaps "
         f"by code: {gaps}. The view stays where it was.",
         "Trigger a new run: accepted items are reused without a call and transient gaps are sent again. For the other "
-        "gaps correct the prompt or the output model, or allow them in quality.min_completion_rate.",
+        "gaps correct the prompt or the output model, or allow them in quality.min_completion_rate. Clearing "
+        "freeze_snapshot does the same in this run. They are listed by `python -m nightmill dead-letters --batch "
+        f"{batch.batch_id} --count`.",
     )
 
 

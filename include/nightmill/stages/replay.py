@@ -16,6 +16,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import Choice, by_reason
 from nightmill.domain.errors import Terminal
 from nightmill.domain.outcomes import Accepted
+from nightmill.domain.publishing import Publishing
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
@@ -43,8 +44,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; after the
-    `last_try` Airflow does not retry it."""
+    """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; Airflow raises
+    `max_tries` when it is cleared, and not for a retry; after the `last_try` it does not retry it. `publish` as its
+    form says; auto = as the parent's run was asked."""
 
     dag_id: str
     run_id: str
@@ -55,6 +57,8 @@ class ReplayRequest:
     note: str | None
     requested_by: str | None
     last_try: bool = False
+    max_tries: int = 0
+    publish: str = Publishing.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,49 +115,61 @@ def run(env: Environment, live: JobDefinition, request: ReplayRequest) -> Batch:
         batch = _open_child(conn, live, request)
         conn.commit()
         if batch.state is not BatchState.CREATED:
+            batches.refuse_without_data(batch)
             log.info("batch %s has its manifest already (state %s)", batch.batch_id, batch.state)
             return batch
         with freezing.explained(env.ledger, conn, batch, last_try=request.last_try):
-            return _take_over(env, conn, batch, request.parent_id)
+            return _take_over(env, conn, batch, int(batch.params["parent_batch"]))
 
 
 def _open_child(conn: Connection, live: JobDefinition, request: ReplayRequest) -> Batch:
     existing = None if request.first_try else batches.newest_of_run(conn, request.dag_id, request.run_id)
-    if existing is not None and existing.state is not BatchState.CREATED:
+    if existing is not None and not freezing.opens_anew(conn, existing, request.max_tries):
         return existing
     check_definition(live)
     views.refuse_unapplied(conn, live)
-    replay.hold(conn, request.parent_id)  # retention leaves it alone until it has a child
-    prospect = _prospect(conn, live, request.parent_id, request.choice)
+    # A parent has one child: a run that is cleared after its child ended goes on from that child.
+    goes_on = existing is not None and existing.ended and existing.frozen_at is not None
+    parent_id = existing.batch_id if existing is not None and goes_on else request.parent_id
+    replay.hold(conn, parent_id)  # retention leaves it alone until it has a child
+    prospect = _prospect(conn, live, parent_id, request.choice, may_send_nothing=goes_on)
     contract_id = contracts.pin(conn, live)
-    if existing is not None and existing.contract_id == contract_id:
+    if existing is not None and not existing.ended and existing.contract_id == contract_id:
         return existing
     _refuse_second_child(conn, prospect.parent)
     log.info("%s", prospect)
-    planned = partitions.attached(conn, "outcome", request.parent_id)
-    child = Child(
+    return replay.create(conn, _child(conn, request, prospect.parent, contract_id))
+
+
+def _child(conn: Connection, request: ReplayRequest, parent: Batch, contract_id: int) -> Child:
+    planned = partitions.attached(conn, "outcome", parent.batch_id)
+    asked = {} if request.publish == Publishing.AUTO else {"publish": request.publish}
+    return Child(
         dag_id=request.dag_id,
         run_id=request.run_id,
         contract_id=contract_id,
-        parent_id=request.parent_id,
+        parent_id=parent.batch_id,
         dry_run=request.dry_run,
-        params=prospect.parent.params
+        params=parent.params
         | {
             "reprocess": False,
-            "parent_batch": request.parent_id,
+            "parent_batch": parent.batch_id,
             "replay": request.choice.as_json() if planned else None,  # plan_shards sends what is not settled by then
-        },
+        }
+        | asked,
         note=request.note,
         requested_by=request.requested_by,
+        max_tries=request.max_tries,
     )
-    return replay.create(conn, child)
 
 
-def _prospect(conn: Connection, live: JobDefinition, parent_id: int, choice: Choice) -> Prospect:
+def _prospect(
+    conn: Connection, live: JobDefinition, parent_id: int, choice: Choice, *, may_send_nothing: bool = False
+) -> Prospect:
     parent = batches.get(conn, parent_id)
     _refuse_parent(conn, live, parent)
     chosen = replay.choose(conn, parent, choice)
-    if not chosen.items:
+    if not chosen.items and not may_send_nothing:
         raise Terminal(
             f"Batch {parent_id} has no dead letter or item in review that matches, and nothing unsettled.",
             f"Look with `python -m nightmill dead-letters --batch {parent_id} --count` and choose by what it shows.",

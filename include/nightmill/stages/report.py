@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
 from nightmill.domain.pricing import Price, batch_cost, price_on
-from nightmill.domain.receipt import Receipt, Tokens, receipt
+from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import aligned, counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gold, prices, publications, strays, usage
+from nightmill.storage import batches, contracts, dead_letters, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
+from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
 from nightmill.storage.ledger import Connection
 from nightmill.storage.publications import Published
@@ -45,10 +46,11 @@ class Report:
     shown: Published | None
     alerts: list[str]
     late: Booked
+    gates: list[Verdict] = field(default_factory=list)
 
 
 def run(env: Environment, batch_id: int) -> Report:
-    """Log the report. Raises Terminal when the batch should be visible and is not."""
+    """Log the report. Raises Terminal when the batch should be visible and is not, or has ended without data."""
     report = build(env, batch_id)
     for line in render(report).splitlines():
         log.log(logging.WARNING if line.startswith(_ALERT) else logging.INFO, "%s", line)
@@ -78,6 +80,7 @@ def build(env: Environment, batch_id: int) -> Report:
             shown=publications.current(conn, batch.view_name),
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
             late=strays.of_batch(conn, batch_id),
+            gates=gates.newest(conn, batch.holder),
         )
 
 
@@ -93,14 +96,13 @@ def _accuracy(env: Environment, conn: Connection, pinned: JobDefinition, batch: 
 
 def _refuse_unpublished(report: Report) -> None:
     batch = report.batch
-    if batch.state in (BatchState.ESTIMATED, BatchState.CANCELLED):
+    batches.refuse_without_data(batch)
+    if batch.state in (BatchState.ESTIMATED, BatchState.STAGED):
         return
     if batch.state is not BatchState.PUBLISHED:
         raise Terminal(
             f"Batch {batch.batch_id} is {batch.state}: nothing was published.",
-            "Trigger a new run: this batch has ended."
-            if batch.ended
-            else "Clear publish; marking a task as success publishes nothing.",
+            "Clear publish; marking a task as success publishes nothing.",
         )
     if report.shown is None:
         raise Terminal(f"results.{batch.view_name} shows nothing.", "Clear publish and look at its log.")
@@ -112,22 +114,36 @@ def render(report: Report) -> str:
     """The report as text for people."""
     batch = report.batch
     lines = [f"{batch.job}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})"]
-    lines += _rows([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
+    lines += aligned([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
-        lines += ["gaps (bucket/class/code)", *_rows(report.gaps)]
+        lines += ["gaps (bucket/class/code)", *aligned(report.gaps)]
     lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else [*_money(report), *_compared(report)]
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0
         lines.append(f"field accuracy of {one.field}: {share:.1%} ({one.right} of {one.known} with a known answer)")
+    if report.gates:
+        lines.append("gates: " + ", ".join(f"{one.gate} {one.word}" for one in report.gates))
     lines += [f"{_ALERT}{alert}" for alert in report.alerts]
-    if report.shown is not None:
+    return "\n".join(lines + _what_readers_see(report))
+
+
+def _what_readers_see(report: Report) -> list[str]:
+    batch, shown, lines = report.batch, report.shown, []
+    if batch.state is BatchState.STAGED:
+        lines += [
+            f"this batch is a preview: {publications.readers_see(batch.view_name, shown)}",
+            f"look at it: select * from nightmill.rows_{batch.view_name} where batch_id = {batch.batch_id} "
+            "(as nightmill_owner)",
+            "to show it: trigger a run with the same values and publish = yes; its answers are reused without a call",
+        ]
+    if shown is not None:
         lines.append(
-            f"results.{batch.view_name} shows batch {report.shown.batch_id} since "
-            f"{report.shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(report.shown.gaps, 'gap')}"
+            f"results.{batch.view_name} shows batch {shown.batch_id} since "
+            f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(shown.gaps, 'gap')}"
         )
-        if report.shown.batch_id == batch.batch_id and batch.params.get("limit"):
+        if shown.batch_id == batch.batch_id and batch.params.get("limit"):
             lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
-    return "\n".join(lines)
+    return lines
 
 
 def _estimated(batch: Batch) -> list[str]:
@@ -146,8 +162,9 @@ def _money(report: Report) -> list[str]:
     spent = report.spent
     lines = [
         f"provider calls: {spent.requests}",
-        f"tokens: {spent.prompt} in, {spent.completion} out"
+        f"tokens: {in_words(spent)}"
         + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
+        *odd_in_words(spent),
     ]
     lines += _failures(report) + _late(report)
     if report.receipt is None:
@@ -156,12 +173,12 @@ def _money(report: Report) -> list[str]:
     return [
         *lines,
         "receipt (US dollars)",
-        *_rows(
+        *aligned(
             [
-                ("list price", f"{paid.list_price:.4f}"),
-                ("saved by batch discount", f"{paid.saved_by_batch:.4f}"),
-                ("paid", f"{paid.paid:.4f}"),
-                ("saved by reuse", f"{paid.saved_by_reuse:.4f}"),
+                ("list price", f"{paid.list_price:,.4f}"),
+                ("saved by batch discount", f"{paid.saved_by_batch:,.4f}"),
+                ("paid", f"{paid.paid:,.4f}"),
+                ("saved by reuse", f"{paid.saved_by_reuse:,.4f}"),
             ]
         ),
     ]
@@ -171,13 +188,11 @@ def _failures(report: Report) -> list[str]:
     """What was paid for nothing, by class. `unattributed` is what the provider counts beyond all lines it returned."""
     if not report.failed:
         return []
-    lines = ["failed attempts (class, attempts, tokens in and out, US dollars)"]
+    table: list[Sequence[object]] = []
     for kind, used in report.failed:
-        cost = "unknown"
-        if report.price is not None:
-            cost = f"{batch_cost(report.price, used.prompt, used.cached, used.completion):.4f}"
-        lines.append(f"  {kind:<14}{used.requests:>8}{used.prompt:>12}{used.completion:>12}{cost:>12}")
-    return lines
+        paid = f"{cost(report.price, used):,.4f}" if report.price is not None and used.can_be else "unknown"
+        table.append((kind, used.requests, used.prompt, used.completion, paid))
+    return ["failed attempts (class, attempts, tokens in and out, US dollars)", *aligned(table)]
 
 
 def _late(report: Report) -> list[str]:
@@ -185,13 +200,9 @@ def _late(report: Report) -> list[str]:
     late = report.late
     if not late.batches:
         return []
-    tokens = f"{late.prompt} tokens in, {late.completion} out"
+    tokens = f"{late.prompt:,} tokens in, {late.completion:,} out"
     if report.price is not None:
-        cost = batch_cost(report.price, late.prompt, late.cached, late.completion)
-        tokens += f", {cost:.4f} US dollars beside the receipt"
+        paid = batch_cost(report.price, late.prompt, late.cached, late.completion)
+        tokens += f", {paid:,.4f} US dollars beside the receipt"
     found = counted(late.batches, "provider batch")
     return [f"found later: {found} that had been given up, {counted(late.answers, 'answer')}, {tokens}"]
-
-
-def _rows(rows: list[tuple[str, Any]]) -> list[str]:
-    return [f"  {name:<28}{value:>12}" for name, value in rows]

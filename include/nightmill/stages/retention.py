@@ -3,7 +3,8 @@ maintenance itself.
 
 Kept is what a view shows, the newest published batches (for a rollback), the newest one of each job (for its dead
 letters), what is still being collected, and whatever a child batch refers to. Accepted answers (`nightmill.result`)
-stay: later runs reuse them.
+stay: later runs reuse them. A preview that nobody publishes is cancelled after the same time as an ended batch is
+deleted, and deleted like one from then on.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from nightmill.domain.job import Maintenance
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import contracts, fence, ledger, maintenance, payloads, retention
+from nightmill.storage import batches, contracts, fence, ledger, maintenance, payloads, retention
 from nightmill.storage.ledger import Connection
-from nightmill.storage.retention import Candidate
+from nightmill.storage.retention import Candidate, Preview
 
 PARTITION_TIMEOUT_S = 30.0  # how long old readers of a view may hold one partition
 
@@ -28,12 +29,28 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], owner_dsn: str, *, 
     done: list[Action] = []
     with ledger.connect(owner_dsn, application="nightmill maintenance") as conn:
         conn.autocommit = True
+        for preview in retention.previews(conn):
+            with maintenance.isolated(done, Sweep.RETENTION, preview.batch_id, conn=conn):
+                done += _preview(env, conn, jobs, preview, dry_run)
         for one in retention.candidates(conn):
             with maintenance.isolated(done, Sweep.RETENTION, one.batch_id, conn=conn):
                 done += _of_batch(env, conn, jobs, one, dry_run)
         with maintenance.isolated(done, Sweep.RETENTION, unit="the log of maintenance", conn=conn):
             done += _log(env, conn, jobs, dry_run)
     return done
+
+
+def _preview(
+    env: Environment, conn: Connection, jobs: Mapping[str, JobDefinition], one: Preview, dry_run: bool
+) -> list[Action]:
+    days = _rules(conn, jobs, one.job, one.contract_id).batch_days
+    if env.now() <= one.staged_at + timedelta(days=days):
+        return []
+    if not dry_run:
+        with env.ledger() as ledger_conn:
+            batches.cancel(ledger_conn, one.batch_id, f"a preview that nobody published for {days:g} days")
+            ledger_conn.commit()
+    return [Action(Sweep.RETENTION, f"preview cancelled (made {one.staged_at:%Y-%m-%d})", one.batch_id)]
 
 
 def _of_batch(

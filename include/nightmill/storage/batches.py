@@ -9,9 +9,10 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.errors import IllegalTransition
+from nightmill.domain.errors import IllegalTransition, Terminal
 from nightmill.domain.priority import Priority
-from nightmill.domain.states import BATCH_EDGES, TERMINAL_BATCH_STATES, BatchState
+from nightmill.domain.publishing import Publishing
+from nightmill.domain.states import BATCH_EDGES, GREEN_BATCH_STATES, TERMINAL_BATCH_STATES, BatchState
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection, refusals
 
@@ -35,6 +36,7 @@ class Batch:
     payload_batch_id: int | None
     dry_run: bool
     params: dict[str, Any]
+    max_tries: int
     data_interval_start: datetime | None
     data_interval_end: datetime | None
     item_count: int | None
@@ -64,6 +66,27 @@ class Batch:
         return self.state in TERMINAL_BATCH_STATES
 
     @property
+    def at_rest(self) -> bool:
+        """Whether its run has nothing left to do: it has ended, or is a preview."""
+        return self.ended or self.state is BatchState.STAGED
+
+    @property
+    def without_data(self) -> bool:
+        """Whether it has ended and nothing of it can be shown."""
+        return self.ended and self.state not in GREEN_BATCH_STATES
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether its run was asked to leave the view as it is."""
+        return self.params.get("publish") == Publishing.NO
+
+    @property
+    def task_to_clear(self) -> str:
+        """What a person clears to let it go on, as Airflow calls it; empty where nothing blocks it."""
+        blocked_by = self.blocked_by or ""
+        return f"run_shard ({blocked_by})" if blocked_by.startswith("shard ") else blocked_by
+
+    @property
     def freezing_failed(self) -> bool:
         """Whether it will not be frozen before a person clears its task. False while Airflow tries again."""
         return self.state is BatchState.CREATED and self.blocked_by is not None
@@ -84,6 +107,7 @@ class Submission:
     requested_by: str | None
     data_interval_start: datetime | None
     data_interval_end: datetime | None
+    max_tries: int = 0
 
 
 def create(conn: Connection, submission: Submission) -> Batch:
@@ -112,6 +136,29 @@ def get(conn: Connection, batch_id: int) -> Batch:
             "`python -m nightmill status` shows the last ones; an erased one needs a new run.",
         )
     return row
+
+
+def without_data(batch: Batch) -> Terminal | None:
+    """What a task says that looks at a batch which has ended unpublished, so that it is not green; None for others."""
+    if not batch.without_data:
+        return None
+    return Terminal(
+        f"Batch {batch.batch_id} of run {batch.run_id} is {batch.state} ({batch.state_reason}): nothing was published.",
+        "Trigger a new run, or clear freeze_snapshot of this one with its downstream tasks: a new batch begins, and "
+        "every accepted answer is reused.",
+    )
+
+
+def refuse_without_data(batch: Batch) -> None:
+    """Raise it."""
+    if fault := without_data(batch):
+        raise fault
+
+
+def note_cleared(conn: Connection, batch: Batch, max_tries: int) -> None:
+    """Remember that freeze_snapshot was cleared while the batch lived: its retries are no clear of a later time."""
+    if max_tries > batch.max_tries:
+        conn.execute(sql.text("batch_note_cleared"), {"batch_id": batch.batch_id, "max_tries": max_tries})
 
 
 def move(conn: Connection, batch: Batch, to: BatchState, reason: str, *, blocked_by: str | None = None) -> Batch:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.domain.contract import JobDefinition, hash_of
 from nightmill.domain.errors import Terminal
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
@@ -36,10 +36,10 @@ def load(conn: Connection, contract_id: int) -> JobDefinition:
     row = conn.execute(sql.text("contract_get"), {"contract_id": contract_id}).fetchone()
     assert row is not None, f"contract {contract_id} is referenced but missing"
     job, folder_hash, files = row
-    definition = JobDefinition(job, {name: content.encode("utf-8") for name, content in files.items()})
-    if definition.folder_hash != folder_hash:
+    pinned = {name: content.encode("utf-8") for name, content in files.items()}
+    if hash_of(pinned) != folder_hash:  # before anything is taken off them: older copies have their line ends
         raise Terminal(
             f"The pinned copy of job {job} (contract {contract_id}) does not match its hash.",
             "Somebody changed nightmill.contract by hand: restore it from a backup, or trigger a new run.",
         )
-    return definition
+    return JobDefinition(job, pinned)

@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
+from nightmill.storage.gates import verdict_word
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
 
@@ -28,10 +29,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ShardStanding(Shard):
-    """A shard as it stands. `wake_at` is when it looks again at the latest."""
+    """A shard as it stands. `wake_at` is when it looks again at the latest; `failed_at` is when its task failed, None
+    once another wake-up has begun."""
 
     state_reason: str
     settled_at: datetime | None
+    failed_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,8 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts of one failure class and code (class None = accepted). `unreported` came without usage."""
+    """Attempts of one failure class and code (class None = accepted). `unreported` came without usage although they
+    were processed, `odd` with usage that cannot be."""
 
     failure_class: str | None
     code: str | None
@@ -85,7 +89,10 @@ class Attempts:
     prompt: int
     completion: int
     cached: int
+    cache_written: int
+    reasoning: int
     unreported: int
+    odd: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +101,13 @@ class Verdict:
 
     gate: str
     generation: int
-    passed: bool
+    passed: bool | None
     decided_at: datetime
+
+    @property
+    def word(self) -> str:
+        """As people read it."""
+        return verdict_word(self.passed)
 
 
 @dataclass(frozen=True, slots=True)

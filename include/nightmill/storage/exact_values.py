@@ -17,7 +17,13 @@ from psycopg.types.string import TextLoader
 from nightmill.domain.errors import SourceError
 
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1  # whole numbers of a payload line
-_TIMES = ("date", "time", "timetz", "timestamp", "timestamptz", "interval")  # infinity, BC, months
+_TEXT = (
+    *("date", "time", "timetz", "timestamp", "timestamptz", "interval"),  # infinity, BC, months
+    "numeric",  # 0.00000000 is 0E-8 in Python
+    *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),  # an open end is no None
+    *("int4multirange", "int8multirange", "nummultirange", "datemultirange", "tsmultirange", "tstzmultirange"),
+    *("inet", "cidr"),
+)
 
 
 def register(conn: Connection[Any]) -> None:
@@ -25,8 +31,9 @@ def register(conn: Connection[Any]) -> None:
     set_json_loads(_loads, conn)
     for name in ("float4", "float8"):
         conn.adapters.register_loader(name, _FloatLoader)
-    for name in _TIMES:
+    for name in _TEXT:
         conn.adapters.register_loader(name, TextLoader)
+    conn.adapters.register_loader("bpchar", _PaddedLoader)
 
 
 class _FloatLoader(Loader):
@@ -34,6 +41,13 @@ class _FloatLoader(Loader):
         written = bytes(data).decode()
         value = float(written)
         return value if math.isfinite(value) else written  # NaN, Infinity, -Infinity
+
+
+class _PaddedLoader(Loader):
+    """char(n): the blanks that fill it mean nothing to Postgres, and `::text` has none of them."""
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode().rstrip(" ")
 
 
 def _loads(data: str | bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -10,6 +11,8 @@ from nightmill.domain.states import BatchState
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
+
+log = logging.getLogger(__name__)
 
 TASK = "freeze_snapshot"
 
@@ -33,6 +36,24 @@ def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batc
             over = last_try or isinstance(fault, Terminal)
             batches.explain(fresh, batch, reason, blocked_by=TASK if over else None)
         raise
+
+
+def opens_anew(conn: Connection, existing: Batch, max_tries: int) -> bool:
+    """Whether a later try of its run's first task asks for another batch: where nothing was frozen yet, and where a
+    person cleared the task of one that has ended without data. A retry of that one gets it back as it is.
+
+    Airflow (3.3.2) raises max_tries on a clear and not on a retry.
+    """
+    if not existing.ended:
+        batches.note_cleared(conn, existing, max_tries)
+        return existing.state is BatchState.CREATED
+    if not (existing.without_data and max_tries > existing.max_tries):
+        return False
+    log.info(
+        "batch %s ended as %s (%s), and this task was cleared: a new batch of this run begins",
+        existing.batch_id, existing.state, existing.state_reason,
+    )  # fmt: skip
+    return True
 
 
 def refuse_frozen(conn: Connection, batch: Batch) -> None:

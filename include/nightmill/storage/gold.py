@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from nightmill.domain.errors import SourceError
 from nightmill.domain.job import Gold
 from nightmill.domain.nearest import aside
+from nightmill.domain.statement_end import without_end
 from nightmill.storage import source_session, sql
 from nightmill.storage.ledger import Connection
 from nightmill.storage.source_session import Asked, explained
@@ -32,13 +33,15 @@ def load(conn: Connection, source_dsn: str, conn_id: str, gold: Gold, *, stateme
         composed.SQL("{}, to_jsonb({})").format(composed.Literal(field), composed.Identifier(field))
         for field in gold.fields
     )
-    query = composed.SQL(gold.query.strip().rstrip(";"))
+    query = composed.SQL(without_end(gold.query))
     wrapped = composed.SQL("select source_id::text, jsonb_build_object({}) from ({}\n) as gold").format(columns, query)
     asked = Asked("gold query", "gold.query", conn_id, statement_timeout_s)
     count = 0
     with closing(source_session.connect(source_dsn, asked)) as source:
         with explained(asked, on_rows=False):
-            _require_columns(source_session.columns_of(source, query, None), gold)
+            columns_there = source_session.columns_of(source, query, None)
+        _require_columns(frozenset(one.name for one in columns_there), gold)
+        source_session.refuse_doubled_columns(asked, columns_there, ("source_id", *gold.fields))
         with (
             explained(asked, on_rows=True),
             source.cursor("gold") as rows,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nightmill.domain.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
+from nightmill.domain.job_text import unreadable
 from nightmill.domain.nearest import nearest
 
 JOBS_PATH = "NIGHTMILL_JOBS_PATH"
@@ -81,15 +82,7 @@ def read(folder: Path) -> JobDefinition:
         except BrokenJobFolder as fault:
             faults += fault.mistakes
     for name, content in files.items():
-        try:
-            content.decode("utf-8")
-        except UnicodeDecodeError as fault:
-            line = content.count(b"\n", 0, fault.start) + 1
-            problem = f"is not UTF-8 (byte {fault.start})"
-            faults.append(Mistake(str(folder / name), line, None, problem, "Save it as UTF-8."))
-        if b"\0" in content:  # the ledger keeps a copy of each file, and Postgres no NUL
-            line = content.count(b"\n", 0, content.index(b"\0")) + 1
-            faults.append(Mistake(str(folder / name), line, None, "holds the character NUL", "Remove it."))
+        faults += unreadable(str(folder / name), content)
     if faults:
         raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)

@@ -10,6 +10,7 @@ import psycopg
 from psycopg import errors
 
 from nightmill.domain.errors import ConfigError, IllegalTransition, StaleWriter, Terminal, Transient
+from nightmill.storage import startup_options
 from nightmill.storage.connection_parameters import parameters
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -29,17 +30,39 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     Raises Transient where the server cannot be reached: a task's retry is free; ConfigError for no address at all.
     """
     try:
-        return psycopg.connect(**arguments(dsn) | {"application_name": application})
+        conn, settings = startup_options.connect(arguments(dsn) | {"application_name": application})
     except psycopg.OperationalError as fault:
-        raise Transient(
-            f"The ledger database cannot be reached: {str(fault).splitlines()[0]}",
-            "Check the connection nightmill_db (host, port, login) and that the server runs.",
-        ) from fault
+        raise unreachable("The ledger database cannot be reached", "the connection nightmill_db", fault) from fault
     except psycopg.ProgrammingError:  # it quotes the address
         raise ConfigError(
             "The address of the ledger database is none.",
             "Write it as postgresql://login:password@host:port/database, or correct the connection nightmill_db.",
         ) from None
+    if settings:
+        conn.execute(*startup_options.statement(settings, local=False))
+        conn.commit()
+    return conn
+
+
+async def connect_async(dsn: str, *, application: str) -> psycopg.AsyncConnection[Any]:
+    """The same for an event loop, in autocommit. Raises what psycopg's connect raises."""
+    opened = arguments(dsn) | {"application_name": application, "autocommit": True}
+    conn, settings = await startup_options.connect_async(opened)
+    if settings:
+        await conn.execute(*startup_options.statement(settings, local=False))
+    return conn
+
+
+def unreachable(which: str, connection: str, fault: psycopg.OperationalError) -> Transient:
+    """A database that no connection could be made to (`which` says so), and why."""
+    said = str(fault)
+    remedy = f"Check {connection} (host, port, login) and that the server runs."
+    if "certificate" in said:
+        remedy = (
+            f"Let sslrootcert in the extra of {connection} name the certificate of the authority that signed "
+            "the server's, or correct the host: verify-full wants the name in the certificate."
+        )
+    return Transient(f"{which}: {said.splitlines()[0]}", remedy)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -78,13 +78,17 @@ def _as_text(value: Any) -> str:
     return str(value)
 
 
+def _holds_bytes(values: Sequence[Any]) -> bool:
+    return any(isinstance(one, bytes) or (isinstance(one, list | tuple) and _holds_bytes(one)) for one in values)
+
+
 def _unwritable(row: SourceRow) -> SourceError:
     """Names the column that no line of UTF-8 text can be made of; never its value."""
     for name, value in row.values.items():
-        if isinstance(value, bytes):
+        if isinstance(value, bytes) or (isinstance(value, list | tuple) and _holds_bytes(value)):
             return SourceError(
                 f"The column {name!r} of the source holds bytes, not text.",
-                f"Decode it in the source query: convert_from({name}, 'UTF8') as {name}.",
+                f"Decode it in the source query: convert_from({name}, 'UTF8') as {name}, or encode({name}, 'hex').",
             )
         try:
             orjson.dumps(value, default=_as_text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,11 +24,18 @@ import zstandard
 from upath import UPath
 
 from nightmill.domain.errors import NightmillError, Terminal, Transient
+from nightmill.domain.foreign_faults import TRUST, untrusted
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
 MOST_SEGMENT_BYTES = 1 << 30  # of one that holds a single large item; no Postgres text is longer
+_WITHOUT_FOLDERS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "adl", "az", "oci", "oss"})
+_RIGHTS = (
+    "Let the login of the store's connection read, write, list and delete below NIGHTMILL_OBJECT_STORE; in "
+    "S3: s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload on <prefix>/*, s3:ListBucket on the "
+    "bucket."
+)
 _LEVEL = 1  # of zstd: level 3 takes half as long again for files that are a tenth smaller
 
 
@@ -45,33 +52,42 @@ class Segment:
 
 
 class PayloadStore:
-    """Objects below one root. `options` are the file system's (credentials, endpoint); they are never shown."""
+    """Objects below one root. `options` are the file system's (credentials, endpoint), or a function that has them at
+    the first use; they are never shown. Raises ValueError or ImportError for a kind of store that there is not."""
 
-    def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
-        self._root = UPath(root, **(options or {}))
+    def __init__(self, root: str, options: Mapping[str, Any] | Callable[[], Mapping[str, Any]] | None = None) -> None:
+        self._options = options or {}
+        self._bare = UPath(root)
+
+    @cached_property
+    def _root(self) -> UPath:
+        options = self._options() if callable(self._options) else self._options
+        root: UPath = UPath(self._bare, **options)
+        return root
+
+    def _target(self, path: str) -> UPath:
+        """Where to write an object. A bucket has no folders, and whoever may not create buckets may not ask either."""
+        target: UPath = self._root / path
+        if target.protocol not in _WITHOUT_FOLDERS:
+            target.parent.mkdir(parents=True, exist_ok=True)
+        return target
 
     def write(self, path: str, content: bytes) -> None:
         """Write one object. Raises Transient where the store cannot be reached."""
-        target = self._root / path
         with _reaching_the_store("written"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
+            self._target(path).write_bytes(content)
 
     def keep_file(self, path: str, file: Path) -> None:
         """Store a local file zstd-compressed, streamed. Raises Transient where the store cannot be reached."""
-        target = self._root / path
-        with _reaching_the_store("written"):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("rb") as raw, target.open("wb") as packed:
-                zstandard.ZstdCompressor(level=_LEVEL).copy_stream(raw, packed)
+        with _reaching_the_store("written"), file.open("rb") as raw, self._target(path).open("wb") as packed:
+            zstandard.ZstdCompressor(level=_LEVEL).copy_stream(raw, packed)
 
     def fetch_file(self, path: str, to: Path, most_bytes: int) -> bool:
         """Bring back what `keep_file` stored, streamed; False where it is gone. Raises Transient likewise, Terminal
         where it unpacks to more than was ever kept."""
-        source = self._root / path
         with _reaching_the_store("read"):
             try:
-                with source.open("rb") as packed, to.open("wb") as raw:
+                with (self._root / path).open("rb") as packed, to.open("wb") as raw:
                     for piece in zstandard.ZstdDecompressor().read_to_iter(packed):
                         raw.write(piece)
                         if raw.tell() > most_bytes:
@@ -102,8 +118,8 @@ class PayloadStore:
     def delete_folder(self, path: str) -> bool:
         """Delete every object below a folder; False when there is none. Raises Transient where the store cannot be
         reached."""
-        target = self._root / path
         with _reaching_the_store("cleared"):
+            target = self._root / path
             if not target.exists():
                 return False
             target.fs.rm(target.path, recursive=True)
@@ -119,10 +135,12 @@ def _reaching_the_store(verb: str) -> Iterator[None]:
     except NightmillError:
         raise
     except Exception as fault:
-        raise Transient(
-            f"The object store cannot be {verb} ({type(fault).__name__}).",
-            "Check NIGHTMILL_OBJECT_STORE, its connection and free space.",
-        ) from fault
+        why, remedy = type(fault).__name__, "Check NIGHTMILL_OBJECT_STORE, its connection and free space."
+        if reason := untrusted(fault):
+            why, remedy = reason, f"{TRUST} For S3, verify in the connection's extra may name the file."
+        elif isinstance(fault, PermissionError):
+            remedy = _RIGHTS
+        raise Transient(f"The object store cannot be {verb} ({why}).", remedy) from fault
 
 
 def batch_folder(job: str, batch_id: int) -> str:

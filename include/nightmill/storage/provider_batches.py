@@ -31,10 +31,11 @@ class ProviderBatch:
     """One file of requests. Tokens are prompt tokens; `ordinals` are half-open ranges.
 
     `refused` says how the provider refused the whole file: `capacity` (no room now), `size` (too large), `named` (bad
-    lines, by number) or `unnamed` (it does not say which); else None. `counts` are the provider's own, at the last
-    look. `taken_at` is when it was first seen past the provider's validation, `over_at` when it was seen to have ended,
-    `unknown_since` since when its status is one that nobody knows, `stop_asked_at` when nightmill asked the provider to
-    cancel it, `provider_made_at` its birth by the provider's clock.
+    lines, by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the
+    named lines may be. `counts` are the provider's own, at the last look. `taken_at` is when it was first seen past the
+    provider's validation, `over_at` when it was seen to have ended, `unknown_since` since when its status is one that
+    nobody knows, `stop_asked_at` when nightmill asked the provider to cancel it, `provider_made_at` its birth by the
+    provider's clock.
     """
 
     provider_batch_id: int
@@ -57,6 +58,7 @@ class ProviderBatch:
     ended_at: datetime | None
     refused: str | None
     counts: dict[str, int] | None
+    suspects: list[list[int]] | None = None
     file_bytes: int = 0
     model: str = ""
     taken_at: datetime | None = None
@@ -214,6 +216,7 @@ _FACTS = (
     "usage",
     "problems",
     "refused",
+    "suspects",
 )
 
 

@@ -47,24 +47,21 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     the view is held, Terminal when something newer is published already.
     """
     if batch.frozen_at is None or batch.counts is None:
-        raise Terminal(f"Batch {batch.batch_id} was not reconciled.", "Clear reconcile and its downstream tasks.")
+        raise _not_reconciled(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
-    missing = gates.not_passed(conn, batch.holder)
-    if missing:
-        raise Blocked(
-            f"Batch {batch.batch_id} has no recorded pass of {', '.join(missing)} in generation {batch.generation}.",
-            "Clear that gate's task: marking it as success opens nothing.",
-        )
+    _refuse_closed_gates(conn, batch)
     conn.execute(sql.text("published_first_lock"), {"view_name": batch.view_name})
     shown = current(conn, batch.view_name, lock=True)
     if shown is not None and shown.newness > (newness(batch) or []):
         raise Terminal(
             f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
-            "Nothing to do, or roll the view back if the older result is wanted.",
+            "Nothing: readers see the newer result, and the answers of this batch are kept for reuse.",
         )
     if shown is not None and shown.held:
         raise Blocked(
-            f"The view {batch.view_name} is held at batch {shown.batch_id}.", "Release the hold, then clear publish."
+            f"The view {batch.view_name} is held at batch {shown.batch_id}.",
+            "As nightmill_owner: update nightmill.published set held = false where view_name = "
+            f"'{batch.view_name}'; then clear publish.",
         )
     gaps = sum(count for bucket, count in batch.counts.items() if bucket not in ("accepted", "reused", "excluded"))
     conn.execute(
@@ -80,3 +77,33 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     now_shown = current(conn, batch.view_name)
     assert now_shown is not None
     return now_shown
+
+
+def stage(conn: Connection, batch: Batch) -> None:
+    """Leave a preview for a person: what the view shows stays, in the caller's transaction. Raises Blocked when a gate
+    did not pass."""
+    if batch.counts is None:
+        raise _not_reconciled(batch)
+    batches.move(conn, batch, BatchState.STAGED, "a preview")
+    _refuse_closed_gates(conn, batch)
+
+
+def readers_see(view: str, shown: Published | None) -> str:
+    """What a reader of the view gets where a run leaves it as it is, in words."""
+    if shown is None:
+        return f"readers of results.{view} see no rows, as before"
+    since = f"{shown.published_at:%Y-%m-%d %H:%M} UTC"
+    return f"readers of results.{view} go on seeing batch {shown.batch_id}, as since {since}"
+
+
+def _not_reconciled(batch: Batch) -> Terminal:
+    return Terminal(f"Batch {batch.batch_id} was not reconciled.", "Clear reconcile and its downstream tasks.")
+
+
+def _refuse_closed_gates(conn: Connection, batch: Batch) -> None:
+    missing = gates.not_passed(conn, batch.holder)
+    if missing:
+        raise Blocked(
+            f"Batch {batch.batch_id} has no recorded pass of {', '.join(missing)} in generation {batch.generation}.",
+            "Clear that gate's task: marking it as success opens nothing.",
+        )

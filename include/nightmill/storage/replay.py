@@ -19,7 +19,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import Choice
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
-from nightmill.storage import partitions, payloads, sql
+from nightmill.storage import partitions, payloads, sql, views
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import PayloadStore
@@ -54,6 +54,7 @@ class Child:
     params: dict[str, Any]
     note: str | None
     requested_by: str | None
+    max_tries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition,
     if not partitions.attached(conn, "outcome", parent_id):  # cancelled before it was planned
         return
     conn.execute(sql.text("replay_outcomes").format(outcomes=tables.outcomes), values)
-    parts = {"names": sql.names(pinned.columns), "typed": sql.typed(pinned.columns, "carried")}
+    columns = views.existing_columns(conn, pinned.job.publish.view)  # also such as this contract does not have
+    parts = {"names": sql.names(columns), "typed": sql.typed(columns, "carried")}
     query = sql.text("replay_rows").format(
         rows=tables.rows, parent_rows=sql.rows_table(pinned.job.publish.view), **parts
     )

@@ -33,6 +33,16 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """A batch that waits in STAGED, since when."""
+
+    batch_id: int
+    job: str
+    contract_id: int
+    staged_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RawFiles:
     """The raw result files of a provider batch that the object store still holds: `output`, `error`."""
 
@@ -45,6 +55,12 @@ def candidates(conn: Connection) -> list[Candidate]:
     """Every ended batch that was not retired yet, oldest first."""
     with conn.cursor(row_factory=class_row(Candidate)) as cursor:
         return cursor.execute(sql.text("retention_candidates")).fetchall()
+
+
+def previews(conn: Connection) -> list[Preview]:
+    """Every batch that is STAGED."""
+    with conn.cursor(row_factory=class_row(Preview)) as cursor:
+        return cursor.execute(sql.text("previews_waiting")).fetchall()
 
 
 def candidate(conn: Connection, batch_id: int) -> Candidate | None:

@@ -361,10 +361,67 @@ CREATE FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) RET
     LANGUAGE sql IMMUTABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    select case when jsonb_typeof(usage #> path) = 'number' then least((usage #>> path)::numeric, 1e15) end
+    select case jsonb_typeof(usage #> path)
+        when 'number' then (usage #>> path)::numeric
+        when 'string' then case when usage #>> path ~ '^(-|nan|inf|[0-9]{19}|[0-9.]+e)' then -1 end
+    end
 $$;
 
 ALTER FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) RETURNS record
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    with told as (
+        select coalesce(nightmill.reported_number(usage, 'input_tokens'),
+                nightmill.reported_number(usage, 'prompt_tokens')) as prompt,
+            coalesce(nightmill.reported_number(usage, 'input_tokens_details', 'cached_tokens'),
+                nightmill.reported_number(usage, 'prompt_tokens_details', 'cached_tokens'),
+                nightmill.reported_number(usage, 'cache_read_input_tokens'),
+                nightmill.reported_number(usage, 'prompt_cache_hit_tokens'),
+                nightmill.reported_number(usage, 'cached_tokens')) as cached,
+            coalesce(nightmill.reported_number(usage, 'input_tokens_details', 'cache_write_tokens'),
+                nightmill.reported_number(usage, 'prompt_tokens_details', 'cache_write_tokens'),
+                nightmill.reported_number(usage, 'prompt_tokens_details', 'cache_creation_tokens'),
+                nightmill.reported_number(usage, 'cache_creation_input_tokens')) as written,
+            coalesce(nightmill.reported_number(usage, 'output_tokens'),
+                nightmill.reported_number(usage, 'completion_tokens')) as completion,
+            coalesce(nightmill.reported_number(usage, 'output_tokens_details', 'reasoning_tokens'),
+                nightmill.reported_number(usage, 'output_tokens_details', 'thinking_tokens'),
+                nightmill.reported_number(usage, 'completion_tokens_details', 'reasoning_tokens'),
+                nightmill.reported_number(usage, 'reasoning_tokens')) as reasoning,
+            nullif(nightmill.reported_number(usage, 'total_tokens'), 0) as total,
+            not usage ? 'prompt_tokens' and usage ?| array['cache_read_input_tokens', 'cache_creation_input_tokens']
+                as counts_cache_apart
+    ), whole as (
+        select told.*, prompt + case when counts_cache_apart then coalesce(cached, 0) + coalesce(written, 0) else 0 end
+                as whole_prompt,
+            completion + case when total in (prompt + completion + reasoning,
+                prompt + coalesce(cached, 0) + coalesce(written, 0) + completion + reasoning)
+                and total not in (prompt + completion,
+                prompt + coalesce(cached, 0) + coalesce(written, 0) + completion) then reasoning else 0 end
+                as whole_completion
+        from told
+    ), judged as (
+        select whole.*, coalesce(cached, 0) + coalesce(written, 0) <= coalesce(whole_prompt, 1e15)
+            and coalesce(reasoning, 0) <= coalesce(whole_completion, 1e15)
+            and coalesce(total in (prompt + whole_completion, whole_prompt + whole_completion), true)
+            and not exists (
+                select from unnest(array[prompt, cached, written, completion, reasoning, total]) as count
+                where count < 0 or count > 1e14 or count <> trunc(count)
+            ) as can_be
+        from whole
+    )
+    select case when can_be then whole_prompt end, case when can_be then cached end,
+        case when can_be then written end, case when can_be then whole_completion end,
+        case when can_be then reasoning end, not can_be
+    from judged
+$$;
+
+ALTER FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) OWNER TO nightmill_owner;
+
+COMMENT ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) IS 'Counts of a usage report, or is_odd where they cannot be';
 
 CREATE FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) RETURNS void
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -450,7 +507,11 @@ CREATE TABLE nightmill.attempt (
     finish_reason text,
     made_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     attempt_no smallint DEFAULT 1 NOT NULL,
-    backoff_s real
+    backoff_s real,
+    cache_write_tokens integer,
+    reasoning_tokens integer,
+    odd_usage jsonb,
+    CONSTRAINT attempt_usage_adds_up CHECK ((((COALESCE(cached_tokens, 0) + COALESCE(cache_write_tokens, 0)) <= COALESCE(prompt_tokens, 0)) AND (COALESCE(reasoning_tokens, 0) <= COALESCE(completion_tokens, 0)) AND (LEAST(prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, 0) = 0) AND ((odd_usage IS NULL) OR (COALESCE(prompt_tokens, completion_tokens) IS NULL))))
 )
 PARTITION BY LIST (batch_id);
 
@@ -458,11 +519,19 @@ ALTER TABLE nightmill.attempt OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.attempt.class IS 'null = accepted';
 
-COMMENT ON COLUMN nightmill.attempt.sent_upstream IS 'False where the provider says that it never executed the request: expired, cancelled or refused before';
+COMMENT ON COLUMN nightmill.attempt.sent_upstream IS 'False where no model worked on the request, so that it is not paid: expired, cancelled, or refused';
+
+COMMENT ON COLUMN nightmill.attempt.cached_tokens IS 'Part of prompt_tokens: read from the provider''s prompt cache';
 
 COMMENT ON COLUMN nightmill.attempt.attempt_no IS 'Counts from 1 per item of a batch, capacity failures included';
 
 COMMENT ON COLUMN nightmill.attempt.backoff_s IS 'Seconds from the end of the attempt before to the intent of this one; null for the first';
+
+COMMENT ON COLUMN nightmill.attempt.cache_write_tokens IS 'Part of prompt_tokens: written to the prompt cache';
+
+COMMENT ON COLUMN nightmill.attempt.reasoning_tokens IS 'Part of completion_tokens: thought and not shown';
+
+COMMENT ON COLUMN nightmill.attempt.odd_usage IS 'What the provider wrote where its usage cannot be; no count of it is taken then, and no price made of it';
 
 CREATE TABLE nightmill.batch (
     batch_id bigint NOT NULL,
@@ -497,15 +566,18 @@ CREATE TABLE nightmill.batch (
     frozen_at timestamp with time zone,
     ended_at timestamp with time zone,
     retired_at timestamp with time zone,
+    max_tries integer DEFAULT 5 NOT NULL,
     CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
     CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
     CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
-    CONSTRAINT batch_state_known CHECK ((state = ANY (ARRAY['CREATED'::text, 'PLANNING'::text, 'QUEUED'::text, 'RUNNING'::text, 'VALIDATING'::text, 'PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text, 'BLOCKED'::text])))
+    CONSTRAINT batch_state_known CHECK ((state = ANY (ARRAY['CREATED'::text, 'PLANNING'::text, 'QUEUED'::text, 'RUNNING'::text, 'VALIDATING'::text, 'STAGED'::text, 'PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text, 'BLOCKED'::text])))
 );
 
 ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
+
+COMMENT ON COLUMN nightmill.batch.max_tries IS 'Airflow''s max_tries of freeze_snapshot when it last saw this batch; a greater one says that it was cleared since';
 
 CREATE TABLE nightmill.price (
     model text NOT NULL,
@@ -513,12 +585,15 @@ CREATE TABLE nightmill.price (
     input_per_million numeric NOT NULL,
     cached_input_per_million numeric NOT NULL,
     output_per_million numeric NOT NULL,
-    batch_discount numeric NOT NULL
+    batch_discount numeric NOT NULL,
+    cache_write_per_million numeric
 );
 
 ALTER TABLE nightmill.price OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.price IS 'US dollars per million tokens at list price; batch_discount is the share taken off';
+
+COMMENT ON COLUMN nightmill.price.cache_write_per_million IS 'Of tokens written to a prompt cache; null = as input';
 
 CREATE TABLE nightmill.provider_batch (
     provider_batch_id bigint NOT NULL,
@@ -550,6 +625,7 @@ CREATE TABLE nightmill.provider_batch (
     collected_at timestamp with time zone,
     evidence_deleted_at timestamp with time zone,
     refused text,
+    suspects jsonb,
     taken_at timestamp with time zone,
     over_at timestamp with time zone,
     unknown_since timestamp with time zone,
@@ -559,7 +635,8 @@ CREATE TABLE nightmill.provider_batch (
     CONSTRAINT provider_batch_id_known CHECK (((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'ABANDONED'::text])) OR ((provider_id IS NOT NULL) AND (adopted IS NOT NULL)))),
     CONSTRAINT provider_batch_refused_ended CHECK (((refused IS NULL) OR (state = 'ABANDONED'::text))),
     CONSTRAINT provider_batch_refused_known CHECK ((refused = ANY (ARRAY['capacity'::text, 'size'::text, 'named'::text, 'unnamed'::text]))),
-    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text])))
+    CONSTRAINT provider_batch_state_known CHECK ((state = ANY (ARRAY['INTENT'::text, 'UPLOADED'::text, 'SUBMITTED'::text, 'ENDED'::text, 'COLLECTED'::text, 'ABANDONED'::text]))),
+    CONSTRAINT provider_batch_suspects_named CHECK (((suspects IS NULL) OR (refused = 'named'::text)))
 );
 
 ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
@@ -567,6 +644,8 @@ ALTER TABLE nightmill.provider_batch OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.provider_batch.account IS 'Fingerprint of base URL, project and key: whose batch it is';
 
 COMMENT ON COLUMN nightmill.provider_batch.refused IS 'How the provider refused the whole file: no room, too large, bad lines by number, or no line named';
+
+COMMENT ON COLUMN nightmill.provider_batch.suspects IS 'Groups of ordinals, each of which goes into a file of its own: what the named lines may be';
 
 COMMENT ON COLUMN nightmill.provider_batch.taken_at IS 'When it was first seen past the provider''s validation: its queue had room for it';
 
@@ -593,8 +672,11 @@ CREATE VIEW nightmill.attempt_cost AS
     attempt.made_at,
     attempt.attempt_no,
     attempt.backoff_s,
+    attempt.cache_write_tokens,
+    attempt.reasoning_tokens,
+    attempt.odd_usage,
     provider_batch.provider_id,
-    (((((price.input_per_million * ((attempt.prompt_tokens - COALESCE(attempt.cached_tokens, 0)))::numeric) + (price.cached_input_per_million * (COALESCE(attempt.cached_tokens, 0))::numeric)) + (price.output_per_million * (COALESCE(attempt.completion_tokens, 0))::numeric)) / (1000000)::numeric) * ((1)::numeric - price.batch_discount)) AS cost
+    ((((((price.input_per_million * (((attempt.prompt_tokens - COALESCE(attempt.cached_tokens, 0)) - COALESCE(attempt.cache_write_tokens, 0)))::numeric) + (price.cached_input_per_million * (COALESCE(attempt.cached_tokens, 0))::numeric)) + (COALESCE(price.cache_write_per_million, price.input_per_million) * (COALESCE(attempt.cache_write_tokens, 0))::numeric)) + (price.output_per_million * (COALESCE(attempt.completion_tokens, 0))::numeric)) / (1000000)::numeric) * ((1)::numeric - price.batch_discount)) AS cost
    FROM (((nightmill.attempt
      JOIN nightmill.provider_batch USING (batch_id, provider_batch_id))
      JOIN nightmill.batch USING (batch_id))
@@ -603,7 +685,8 @@ CREATE VIEW nightmill.attempt_cost AS
             price_1.input_per_million,
             price_1.cached_input_per_million,
             price_1.output_per_million,
-            price_1.batch_discount
+            price_1.batch_discount,
+            price_1.cache_write_per_million
            FROM nightmill.price price_1
           WHERE ((price_1.model = provider_batch.model) AND (price_1.effective_from <= ((batch.created_at AT TIME ZONE 'UTC'::text))::date))
           ORDER BY price_1.effective_from DESC
@@ -718,7 +801,7 @@ CREATE TABLE nightmill.gate_verdict (
     batch_id bigint NOT NULL,
     generation integer NOT NULL,
     gate text NOT NULL,
-    passed boolean NOT NULL,
+    passed boolean,
     details jsonb NOT NULL,
     config_hash text NOT NULL,
     decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -726,6 +809,8 @@ CREATE TABLE nightmill.gate_verdict (
 );
 
 ALTER TABLE nightmill.gate_verdict OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.gate_verdict.passed IS 'null = the job does not configure this gate, which opens it';
 
 ALTER TABLE nightmill.gate_verdict ALTER COLUMN verdict_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.gate_verdict_verdict_id_seq
@@ -860,30 +945,45 @@ CREATE VIEW nightmill.provider_batch_usage AS
     reported.completion_tokens AS reported_completion_tokens,
     (reported.prompt_tokens - (attributed.prompt_tokens)::numeric) AS unattributed_prompt_tokens,
     (reported.cached_tokens - (attributed.cached_tokens)::numeric) AS unattributed_cached_tokens,
-    (reported.completion_tokens - (attributed.completion_tokens)::numeric) AS unattributed_completion_tokens
-   FROM ((((nightmill.provider_batch
+    (reported.completion_tokens - (attributed.completion_tokens)::numeric) AS unattributed_completion_tokens,
+    reported.cache_write_tokens AS reported_cache_write_tokens,
+    reported.reasoning_tokens AS reported_reasoning_tokens,
+    (reported.cache_write_tokens - (attributed.cache_write_tokens)::numeric) AS unattributed_cache_write_tokens,
+    (reported.reasoning_tokens - (attributed.reasoning_tokens)::numeric) AS unattributed_reasoning_tokens,
+    COALESCE(told.is_odd, false) AS is_odd
+   FROM ((((((nightmill.provider_batch
      LEFT JOIN ( SELECT attempt.batch_id,
             attempt.provider_batch_id,
             COALESCE(sum(attempt.prompt_tokens), (0)::bigint) AS prompt_tokens,
             COALESCE(sum(attempt.cached_tokens), (0)::bigint) AS cached_tokens,
+            COALESCE(sum(attempt.cache_write_tokens), (0)::bigint) AS cache_write_tokens,
             COALESCE(sum(attempt.completion_tokens), (0)::bigint) AS completion_tokens,
+            COALESCE(sum(attempt.reasoning_tokens), (0)::bigint) AS reasoning_tokens,
             bool_or(((attempt.class IS NULL) OR (attempt.class = 'output'::text) OR (attempt.prompt_tokens > 0))) AS answered
            FROM nightmill.attempt
           GROUP BY attempt.batch_id, attempt.provider_batch_id) counted USING (batch_id, provider_batch_id))
      CROSS JOIN LATERAL ( SELECT COALESCE(counted.prompt_tokens, (0)::bigint) AS prompt_tokens,
             COALESCE(counted.cached_tokens, (0)::bigint) AS cached_tokens,
+            COALESCE(counted.cache_write_tokens, (0)::bigint) AS cache_write_tokens,
             COALESCE(counted.completion_tokens, (0)::bigint) AS completion_tokens,
+            COALESCE(counted.reasoning_tokens, (0)::bigint) AS reasoning_tokens,
             COALESCE(counted.answered, false) AS answered) attributed)
-     CROSS JOIN LATERAL ( SELECT COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens'::text])) AS prompt_tokens,
-            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['input_tokens_details'::text, 'cached_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['prompt_tokens_details'::text, 'cached_tokens'::text]), (0)::numeric) AS cached_tokens,
-            COALESCE(nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['output_tokens'::text]), nightmill.reported_number(provider_batch.usage, VARIADIC ARRAY['completion_tokens'::text]), (0)::numeric) AS completion_tokens) told)
+     CROSS JOIN LATERAL nightmill.reported_usage(provider_batch.usage) told(prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, is_odd))
      CROSS JOIN LATERAL ( SELECT
                 CASE
                     WHEN ((told.prompt_tokens > (0)::numeric) OR (NOT attributed.answered)) THEN told.prompt_tokens
                     ELSE NULL::numeric
                 END AS prompt_tokens,
-            told.cached_tokens,
-            told.completion_tokens) reported)
+            COALESCE(told.completion_tokens, (attributed.completion_tokens)::numeric) AS completion_tokens) sums)
+     CROSS JOIN LATERAL ( SELECT sums.prompt_tokens,
+            sums.completion_tokens,
+            COALESCE(NULLIF(told.cached_tokens, (0)::numeric), LEAST((attributed.cached_tokens)::numeric, (sums.prompt_tokens - COALESCE(told.cache_write_tokens, (0)::numeric)))) AS cached_tokens,
+            COALESCE(NULLIF(told.reasoning_tokens, (0)::numeric), LEAST((attributed.reasoning_tokens)::numeric, sums.completion_tokens)) AS reasoning_tokens) most)
+     CROSS JOIN LATERAL ( SELECT most.prompt_tokens,
+            most.completion_tokens,
+            most.cached_tokens,
+            most.reasoning_tokens,
+            COALESCE(NULLIF(told.cache_write_tokens, (0)::numeric), LEAST((attributed.cache_write_tokens)::numeric, (most.prompt_tokens - most.cached_tokens))) AS cache_write_tokens) reported)
   WHERE (provider_batch.state = ANY (ARRAY['ENDED'::text, 'COLLECTED'::text]));
 
 ALTER VIEW nightmill.provider_batch_usage OWNER TO nightmill_owner;
@@ -972,7 +1072,10 @@ CREATE TABLE nightmill.result (
     provider_batch_id bigint,
     prompt_tokens integer,
     completion_tokens integer,
-    answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    cached_tokens integer,
+    cache_write_tokens integer,
+    reasoning_tokens integer
 );
 
 ALTER TABLE nightmill.result OWNER TO nightmill_owner;
@@ -993,7 +1096,10 @@ CREATE TABLE nightmill.reuse_usage (
     answers bigint NOT NULL,
     prompt_tokens bigint NOT NULL,
     completion_tokens bigint NOT NULL,
-    estimated bigint NOT NULL
+    estimated bigint NOT NULL,
+    cached_tokens bigint DEFAULT 0 NOT NULL,
+    cache_write_tokens bigint DEFAULT 0 NOT NULL,
+    reasoning_tokens bigint DEFAULT 0 NOT NULL
 );
 
 ALTER TABLE nightmill.reuse_usage OWNER TO nightmill_owner;
@@ -1015,6 +1121,8 @@ CREATE TABLE nightmill.shard (
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     hold_until timestamp with time zone,
     ordinals int8multirange DEFAULT '{(,)}'::int8multirange NOT NULL,
+    unsettled bigint,
+    failed_at timestamp with time zone,
     CONSTRAINT shard_range CHECK ((first_ordinal <= last_ordinal)),
     CONSTRAINT shard_settled CHECK (((state = 'SETTLED'::text) = (settled_at IS NOT NULL))),
     CONSTRAINT shard_state_known CHECK ((state = ANY (ARRAY['QUEUED'::text, 'RUNNING'::text, 'RETRY_WAIT'::text, 'SETTLED'::text, 'CANCELLED'::text])))
@@ -1027,6 +1135,10 @@ COMMENT ON COLUMN nightmill.shard.items IS 'Items that were unsettled when the s
 COMMENT ON COLUMN nightmill.shard.hold_until IS 'The provider asked to be left alone until then (Retry-After)';
 
 COMMENT ON COLUMN nightmill.shard.ordinals IS 'Holds every item of the range that was unsettled when it was planned, and a few settled ones between them';
+
+COMMENT ON COLUMN nightmill.shard.unsettled IS 'Items without an outcome at its last wake-up; null before the first';
+
+COMMENT ON COLUMN nightmill.shard.failed_at IS 'When its last wake-up ended with the fault that state_reason tells; null once another one has begun';
 
 ALTER TABLE nightmill.shard ALTER COLUMN shard_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.shard_shard_id_seq
@@ -1098,10 +1210,13 @@ CREATE TABLE nightmill.view_definition (
     view_name text NOT NULL,
     job text NOT NULL,
     columns jsonb NOT NULL,
-    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+    applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    nullable text[] DEFAULT '{}'::text[] NOT NULL
 );
 
 ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.view_definition.nullable IS 'Columns that output.py may leave out, whose rows are null then: added after the view was made, or null by type';
 
 ALTER TABLE ONLY nightmill.account_limit
     ADD CONSTRAINT account_limit_pkey PRIMARY KEY (account, model);
@@ -1330,6 +1445,10 @@ REVOKE ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text
 GRANT ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) TO nightmill_writer;
 GRANT ALL ON FUNCTION nightmill.reported_number(usage jsonb, VARIADIC path text[]) TO nightmill_console;
 
+REVOKE ALL ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) TO nightmill_writer;
+GRANT ALL ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens numeric, OUT cached_tokens numeric, OUT cache_write_tokens numeric, OUT completion_tokens numeric, OUT reasoning_tokens numeric, OUT is_odd boolean) TO nightmill_console;
+
 REVOKE ALL ON FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.require_partitioned(parent text) FROM PUBLIC;
@@ -1375,6 +1494,8 @@ GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
 
+GRANT UPDATE(max_tries) ON TABLE nightmill.batch TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
 
@@ -1412,6 +1533,8 @@ GRANT UPDATE(ended_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
 GRANT UPDATE(collected_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
 GRANT UPDATE(refused) ON TABLE nightmill.provider_batch TO nightmill_writer;
+
+GRANT UPDATE(suspects) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
 GRANT UPDATE(taken_at) ON TABLE nightmill.provider_batch TO nightmill_writer;
 
@@ -1508,6 +1631,12 @@ GRANT SELECT(prompt_tokens) ON TABLE nightmill.result TO nightmill_console;
 
 GRANT SELECT(completion_tokens) ON TABLE nightmill.result TO nightmill_console;
 
+GRANT SELECT(cached_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT SELECT(cache_write_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT SELECT(reasoning_tokens) ON TABLE nightmill.result TO nightmill_console;
+
 GRANT USAGE ON SEQUENCE nightmill.result_result_id_seq TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.reuse_usage TO nightmill_writer;
@@ -1527,6 +1656,10 @@ GRANT UPDATE(wake_at) ON TABLE nightmill.shard TO nightmill_writer;
 GRANT UPDATE(settled_at) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT UPDATE(hold_until) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(unsettled) ON TABLE nightmill.shard TO nightmill_writer;
+
+GRANT UPDATE(failed_at) ON TABLE nightmill.shard TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.state_edge TO nightmill_writer;
 

@@ -29,7 +29,8 @@ from nightmill.storage.provider_batches import ProviderBatch
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
-    """What one request came to: an accepted answer, or a failure. Tokens are None where the provider did not say.
+    """What one request came to: an accepted answer, or a failure. Tokens are None where the provider did not say, and
+    where what it said cannot be: `odd_usage` is that.
 
     `sent_upstream` is False where the provider never executed it. `retryable` says whether another attempt can help
     where more is known than the failure's class; None = as the class says.
@@ -45,6 +46,9 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    odd_usage: Mapping[str, Any] | None = None
     model: str | None = None
     finish_reason: str | None = None
     sent_upstream: bool = True
@@ -130,7 +134,8 @@ class Settled:
 
 # Text format: JSON and arrays go as text: a dumper for jsonb would encode once more, the one for lists is slow.
 _ARRIVED_TYPES = (
-    "int8", "text", "text", "text", "bool", "bool", "text", "text", "text", "int4", "int4", "int4", "text", "text",
+    "int8", "text", "text", "text", "bool", "bool", "text", "text", "text", "int4", "int4", "int4", "int4", "int4",
+    "text", "text", "text",
 )  # fmt: skip
 
 
@@ -242,6 +247,9 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         arrival.prompt_tokens,
         arrival.completion_tokens,
         arrival.cached_tokens,
+        arrival.cache_write_tokens,
+        arrival.reasoning_tokens,
+        orjson.dumps(arrival.odd_usage).decode() if arrival.odd_usage is not None else None,
         _clean(arrival.model),
         _clean(arrival.finish_reason),
     )

@@ -134,11 +134,18 @@ def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> t
 
 
 def move(
-    conn: Connection, shard: Shard, holder: fence.Holder, to: ShardState, reason: str, wake_in_s: float | None = None
+    conn: Connection,
+    shard: Shard,
+    holder: fence.Holder,
+    to: ShardState,
+    reason: str,
+    wake_in_s: float | None = None,
+    unsettled: int | None = None,
 ) -> Shard:
     """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence.
 
-    `wake_in_s` counts seconds from now by the ledger's clock, which the triggerer's query goes by too.
+    `wake_in_s` counts seconds from now by the ledger's clock, which the triggerer's query goes by too. `unsettled` are
+    its items without an outcome; None where nobody counted.
     """
     if to is not shard.state and to not in SHARD_EDGES[shard.state]:
         raise IllegalTransition(f"Shard {shard.shard_id} cannot go from {shard.state} to {to}.", "Read it again.")
@@ -150,6 +157,7 @@ def move(
         "to_state": str(to),
         "reason": reason,
         "wake_in_s": wake_in_s,
+        "unsettled": unsettled,
         "settles": to is ShardState.SETTLED,
     }
     with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:
@@ -157,6 +165,12 @@ def move(
     if row is None:
         raise IllegalTransition(f"Shard {shard.shard_id} is no longer {shard.state}.", "Read it again.")
     return row
+
+
+def note_failure(conn: Connection, holder: fence.Holder, reason: str) -> None:
+    """Say that the wake-up which holds the shard ended with a fault; nothing where another one took it meanwhile."""
+    fence.enter(conn, holder)
+    conn.execute(sql.text("shard_fail"), {"shard_id": holder.shard_id, "lease": holder.lease, "reason": reason})
 
 
 def hold(conn: Connection, holder: fence.Holder, seconds: float) -> None:

@@ -8,7 +8,8 @@ its own (dblink): only the rights of the login can.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -18,11 +19,15 @@ from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError, Transient
-from nightmill.storage import exact_values
+from nightmill.domain.nearest import listed
+from nightmill.storage import exact_values, startup_options
 from nightmill.storage.connection_parameters import parameters
+from nightmill.storage.ledger import unreachable
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
-_FORMATS = "-c timezone=UTC -c datestyle=ISO -c intervalstyle=postgres"
+_FORMATS = (("timezone", "UTC"), ("datestyle", "ISO"), ("intervalstyle", "postgres"), ("bytea_output", "hex"))
+# The session is idle while what it has read is counted and stored; if we vanish, the keepalives end it.
+_PATIENT = "-c idle_in_transaction_session_timeout=0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,26 +48,41 @@ def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
     """A READ ONLY repeatable-read session with the statement timeout set. Raises Transient."""
     try:
         # Without an encoding of ours a database in SQL_ASCII hands out bytes instead of text.
-        opened = parameters(dsn, settings=_FORMATS)
-        conn = psycopg.connect(**opened | {"application_name": "nightmill freeze", "client_encoding": "UTF8"})
+        opened = parameters(dsn, defaults=_PATIENT)
+        names = {"application_name": "nightmill freeze", "client_encoding": "UTF8"}
+        conn, own = startup_options.connect(opened | names)
     except psycopg.OperationalError as fault:
-        raise Transient(
-            f"The source database behind {asked.conn_id!r} cannot be reached: {str(fault).splitlines()[0]}",
-            f"Check the Airflow connection {asked.conn_id} (host, port, login).",
-        ) from fault
+        which = f"The source database behind {asked.conn_id!r} cannot be reached"
+        raise unreachable(which, f"the Airflow connection {asked.conn_id}", fault) from fault
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.read_only = True
     exact_values.register(conn)
-    conn.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (f"{asked.timeout_s}s",))
+    settings = [*own, *_FORMATS, ("statement_timeout", f"{asked.timeout_s}s")]
+    conn.execute(*startup_options.statement(settings, local=True))
     return conn
 
 
-def columns_of(conn: psycopg.Connection[Any], query: composed.SQL, values: Mapping[str, Any] | None) -> frozenset[str]:
+def columns_of(
+    conn: psycopg.Connection[Any], query: composed.SQL, values: Mapping[str, Any] | None
+) -> Sequence[psycopg.Column]:
     """The columns of a query, which is declared as a cursor and not run. Fails for all that is not one SELECT: the
     server takes one statement, and DECLARE takes nothing else."""
     with conn.cursor("probe") as probe:
         probe.execute(query, values)
-        return frozenset(column.name for column in probe.description or ())
+        return tuple(probe.description or ())
+
+
+def refuse_doubled_columns(asked: Asked, columns: Sequence[psycopg.Column], used: Iterable[str]) -> None:
+    """Raise SourceError where a column that is used has the name of another one: nobody could tell which is meant."""
+    counts = Counter(column.name for column in columns)
+    doubled = sorted(name for name in set(used) if counts[name] > 1)
+    if doubled:
+        raise asked.fault(
+            f"The source query returns {counts[doubled[0]]} columns that are called {doubled[0]!r}"
+            f"{f' (and more than one {listed(map(repr, doubled[1:]))})' if doubled[1:] else ''}.",
+            f"Name the one that is meant in {asked.key}, and leave out or rename the other: "
+            f"<table>.{doubled[0]} as {doubled[0]}.",
+        )
 
 
 @contextmanager
@@ -71,7 +91,26 @@ def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
     and is not repeated."""
     try:
         yield
+    except (errors.IdleInTransactionSessionTimeout, errors.IdleSessionTimeout, errors.TransactionTimeout) as fault:
+        setting = _ENDED_BY[type(fault)]
+        raise asked.fault(
+            f"The server of {asked.conn_id!r} ended the session of the source query by its {setting}.",
+            f"Raise it for this login: alter role <the login of {asked.conn_id}> set {setting} = 0, or put "
+            f'{{"options": "-c {setting}=0"}} into the extra of connection {asked.conn_id}.',
+        ) from fault
+    except errors.SerializationFailure as fault:
+        raise Transient(
+            f"The replica behind {asked.conn_id!r} cancelled the {asked.name}: it had to go on with what its primary "
+            "had changed.",
+            "Trying again reads the source anew; if it stays, turn hot_standby_feedback on, raise "
+            "max_standby_streaming_delay, or read the primary.",
+        ) from fault
     except errors.QueryCanceled as fault:
+        if "user request" in (fault.diag.message_primary or ""):
+            raise Transient(
+                f"Somebody cancelled the {asked.name} at the server of {asked.conn_id!r}.",
+                "Trying again reads the source anew; ask who runs that server if it stays.",
+            ) from fault
         raise asked.fault(
             f"The source query ran longer than {asked.timeout_s} s.",
             "Make it faster, or raise source.statement_timeout_s.",
@@ -92,6 +131,13 @@ def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
         raise _of_the_text(asked, fault, on_rows) from (None if on_rows else fault)
     except psycopg.Error as fault:
         raise _fails_on_data(asked, fault) from None
+
+
+_ENDED_BY: Mapping[type[psycopg.Error], str] = {
+    errors.IdleInTransactionSessionTimeout: "idle_in_transaction_session_timeout",
+    errors.IdleSessionTimeout: "idle_session_timeout",
+    errors.TransactionTimeout: "transaction_timeout",
+}
 
 
 def _of_the_text(asked: Asked, fault: psycopg.ProgrammingError, on_rows: bool) -> SourceError:

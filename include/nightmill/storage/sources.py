@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -13,10 +15,16 @@ from nightmill.domain.errors import SourceError
 from nightmill.domain.filters import with_types
 from nightmill.domain.job import Source, SourceColumns
 from nightmill.domain.nearest import aside
+from nightmill.domain.statement_end import without_end
 from nightmill.storage import source_session
 from nightmill.storage.source_session import Asked, explained
 
-_PAGE_ROWS = 2_000
+# Rows of one fetch: as many as make some MiB, by the size of those before, and never more than _MOST_ROWS: those that
+# come can be much larger.
+_FIRST_ROWS, _MOST_ROWS, _PAGE_BYTES = 16, 256, 8 << 20
+_WEIGHED = 16  # every such row
+# Types (OIDs) of names that need no cast: text, varchar, integers, uuid; and JSON, whose texts have no quotes here.
+_PLAIN = frozenset({25, 1043, 21, 23, 20, 2950, 114, 3802})
 # In byte order, as a ledger compares them. Rows without an id are refused when they are read.
 _DOUBLED_IDS = """
 select source_id from (select {id}::text collate "C" as source_id from ({query}
@@ -44,7 +52,7 @@ class SourceSnapshot:
     def __init__(self, dsn: str, source: Source, payload_columns: tuple[str, ...]) -> None:
         self._source = source
         self._payload_columns = payload_columns
-        self._query = composed.SQL(with_types(source.query, source.filters).strip().rstrip(";"))
+        self._query = composed.SQL(without_end(with_types(source.query, source.filters)))
         self._asked = Asked("source query", "source.query", source.conn_id, source.statement_timeout_s)
         self._conn = source_session.connect(dsn, self._asked)
         row = self._conn.execute("select pg_catalog.pg_current_snapshot()::text").fetchone()
@@ -60,15 +68,17 @@ class SourceSnapshot:
     def rows(self, parameters: Mapping[str, Any], limit: int | None) -> Iterator[SourceRow]:
         """Stream the rows. Raises SourceError naming a missing column, parameter or a fault of the query."""
         columns = self._source.columns
-        self._probe(parameters)
-        ordered = composed.SQL("select * from ({}\n) as source order by {} limit {}").format(
-            self._query, _order(columns), composed.Literal(limit)
-        )
+        types = self._probe(parameters)
+        written = [name for name in _roles(columns) if types[name] not in _PLAIN]
+        ordered = composed.SQL("select source.*{} from ({}\n) as source order by {} limit {}").format(
+            composed.SQL("").join(composed.SQL(", {}::text").format(_column(name)) for name in written),
+            self._query, _order(columns), composed.Literal(limit),
+        )  # fmt: skip
         with explained(self._asked, on_rows=True), self._conn.cursor("source_rows") as cursor:
             cursor.execute(ordered, parameters)
             names = [column.name for column in cursor.description or ()]
-            pages = iter(lambda: cursor.fetchmany(_PAGE_ROWS), [])  # iterating a cursor costs a call for each row
-            yield from map(_row_maker(names, columns, self._payload_columns), chain.from_iterable(pages))
+            row_of = _row_maker(names, written, columns, self._payload_columns)
+            yield from map(row_of, chain.from_iterable(_pages(cursor.fetchmany)))
 
     def refuse_doubled_ids(self, parameters: Mapping[str, Any], limit: int | None) -> None:
         """Raise SourceError when an id stands twice among the rows. Runs the query once more; only ids are sorted."""
@@ -77,21 +87,44 @@ class SourceSnapshot:
         first: composed.Composable = composed.SQL("")
         if limit is not None:
             first = composed.SQL("order by {} limit {}").format(_order(columns), composed.Literal(limit))
-        doubled = composed.SQL(_DOUBLED_IDS).format(
-            id=composed.Identifier("source", columns.id), query=self._query, first=first
-        )
+        doubled = composed.SQL(_DOUBLED_IDS).format(id=_column(columns.id), query=self._query, first=first)
         with explained(self._asked, on_rows=True):
             found = self._conn.execute(doubled, parameters, prepare=True).fetchall()
         if found:
             raise doubled_ids(source_id for (source_id,) in found)
 
-    def _probe(self, parameters: Mapping[str, Any]) -> None:
-        """Run the query on no rows, by itself and as it is read: what fails here is its text."""
+    def _probe(self, parameters: Mapping[str, Any]) -> dict[str, int]:
+        """Run the query on no rows, by itself and as it is read: what fails here is its text. Returns the types (OIDs)
+        of its columns."""
         with explained(self._asked, on_rows=False):
             have = source_session.columns_of(self._conn, self._query, parameters)
             nothing = composed.SQL("select * from ({}\n) as source limit 0").format(self._query)
             self._conn.execute(nothing, parameters, prepare=True)
-        _require_columns(have, self._source.columns, self._payload_columns)
+        types = {column.name: column.type_code for column in have}
+        _require_columns(frozenset(types), self._source.columns, self._payload_columns)
+        used = (*_roles(self._source.columns), *self._payload_columns)
+        source_session.refuse_doubled_columns(self._asked, have, used)
+        return types
+
+
+def _pages(fetch: Callable[[int], list[Sequence[Any]]]) -> Iterator[list[Sequence[Any]]]:
+    """All rows, so many at a time that memory stays small whatever their size. Iterating a cursor costs a call for each
+    row."""
+    wanted = _FIRST_ROWS
+    while page := fetch(wanted):
+        yield page
+        weighed = page[::_WEIGHED]
+        size = sum(map(_weight, weighed)) / len(weighed)
+        wanted = max(1, min(_MOST_ROWS, wanted * 2, int(_PAGE_BYTES / size)))
+
+
+def _weight(value: Any) -> int:
+    """About as many bytes as a value takes."""
+    if isinstance(value, dict):
+        return 64 + sum(map(_weight, value)) + sum(map(_weight, value.values()))
+    if isinstance(value, list | tuple):
+        return 64 + sum(map(_weight, value))
+    return sys.getsizeof(value)
 
 
 def doubled_ids(ids: Iterable[str]) -> SourceError:
@@ -104,8 +137,17 @@ def doubled_ids(ids: Iterable[str]) -> SourceError:
 
 def _order(columns: SourceColumns) -> composed.Composable:
     names = [name for name in (columns.tenant, columns.domain, columns.id) if name]
-    parts = [composed.SQL('{}::text collate "C"').format(composed.Identifier("source", name)) for name in names]
+    parts = [composed.SQL('{}::text collate "C"').format(_column(name)) for name in names]
     return composed.SQL(", ").join(parts)
+
+
+def _column(name: str) -> composed.Identifier:
+    return composed.Identifier("source", name)
+
+
+def _roles(columns: SourceColumns) -> tuple[str, ...]:
+    """The columns whose values become names in the ledger: as text, as Postgres writes it."""
+    return tuple(dict.fromkeys(filter(None, (columns.id, columns.version, columns.tenant, columns.domain))))
 
 
 def _require_columns(have: frozenset[str], columns: SourceColumns, payload_columns: tuple[str, ...]) -> None:
@@ -120,12 +162,15 @@ def _require_columns(have: frozenset[str], columns: SourceColumns, payload_colum
 
 
 def _row_maker(
-    names: Sequence[str], columns: SourceColumns, payload_columns: tuple[str, ...]
+    names: Sequence[str], written: Sequence[str], columns: SourceColumns, payload_columns: tuple[str, ...]
 ) -> Callable[[Sequence[Any]], SourceRow]:
-    """How to read a row of a query that returns `names`. Everything is looked up once: rows come by the million."""
-    at = {name: index for index, name in enumerate(names)}
+    """How to read a row of a query that returns `names`, the last of them being `written` as text. Everything is looked
+    up once: rows come by the million."""
+    own = len(names) - len(written)
+    at = {name: index for index, name in enumerate(names[:own])}
+    as_text = at | {name: own + index for index, name in enumerate(written)}
     source_id, version, tenant, domain = (
-        at[name] if name else None for name in (columns.id, columns.version, columns.tenant, columns.domain)
+        as_text[name] if name else None for name in (columns.id, columns.version, columns.tenant, columns.domain)
     )
     payload = [(name, at[name]) for name in payload_columns]
 
@@ -133,8 +178,8 @@ def _row_maker(
         return SourceRow(
             _named(_required(row, source_id, columns.id, _NO_ID), columns.id),
             None if version is None else _required(row, version, columns.version, _NO_VERSION),
-            "" if tenant is None or row[tenant] is None else str(row[tenant]),
-            "" if domain is None or row[domain] is None else str(row[domain]),
+            "" if tenant is None or row[tenant] is None else _text(row[tenant]),
+            "" if domain is None or row[domain] is None else _text(row[domain]),
             {name: row[index] for name, index in payload},
         )
 
@@ -145,7 +190,14 @@ def _required(row: Sequence[Any], index: int | None, name: str | None, remedy: s
     value = None if index is None else row[index]
     if value is None:
         raise SourceError(f"The source returns a row whose {name!r} is null.", remedy)
-    return str(value)
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    """A name of one of the types that are not cast."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | float | dict | list) else str(value)
 
 
 def _named(source_id: str, name: str) -> str:

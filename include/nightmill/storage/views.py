@@ -1,16 +1,20 @@
 """A job's rows table and view: made by the owner (`python -m nightmill apply`), never by a run.
 
-New output fields become new columns in place. A changed type or a removed field is an incompatible schema: it needs a
-new view name, so that nobody's query breaks.
+New output fields become new columns in place, and may go again: a column that can be null is null in the rows of a
+contract that does not have it. A changed type, or a field that was never null and is gone, is an incompatible schema
+and needs a new view name, so that nobody's query breaks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 
 from psycopg import errors
 from psycopg import sql as composed
+from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.columns import PROVENANCE_COLUMNS, Column
@@ -32,11 +36,18 @@ def existing_columns(conn: Connection, view: str) -> list[Column]:
     return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
 
 
+def nullable_columns(conn: Connection, view: str) -> frozenset[str]:
+    """Columns that output.py may leave out: null by their type, or added to the view later, so that its readers know
+    rows without them."""
+    row = conn.execute(sql.text("view_nullable"), {"view_name": view}).fetchone()
+    return frozenset(row[0]) if row else frozenset()
+
+
 def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
     """Raise ConfigError when the job's table is missing, lacks one of its columns or has it with another type."""
     view = definition.job.publish.view
     have = existing_columns(conn, view)
-    _refuse_incompatible(view, have, definition.columns)
+    _refuse_incompatible(view, have, definition.columns, nullable_columns(conn, view))
     names = {column.name for column in have}
     missing = [column.name for column in definition.columns if column.name not in names]
     if missing:
@@ -47,29 +58,50 @@ def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
         )
 
 
-def apply(conn: Connection, definition: JobDefinition) -> str:
+def apply(conn: Connection, definition: JobDefinition, jobs: Set[str] | None = None) -> str:
     """Create or extend the job's table and view. Returns `created`, `extended`, `redefined` (the view is of an older
-    version) or `unchanged`. Needs the owner role.
+    version), `described` (comments of its columns changed) or `unchanged`. Needs the owner role.
 
-    Raises ConfigError for an incompatible change, or when another job owns the view.
+    `jobs` are those that have a folder. Raises ConfigError for an incompatible change, or when another job owns the
+    view.
     """
     view = definition.job.publish.view
     conn.execute("select pg_advisory_xact_lock(7106, 0)")
     conn.execute("set local role nightmill_owner")
-    _claim(conn, view, definition)
+    _claim(conn, view, definition, jobs)
     have = existing_columns(conn, view)
-    _refuse_incompatible(view, have, definition.columns)
+    _refuse_incompatible(view, have, definition.columns, nullable_columns(conn, view))
     new = [column for column in definition.columns if column not in have]
     of_today = view not in unprotected(conn) and set(SHOWN) <= set(_view_columns(conn, view))
-    if have and not new and of_today:
-        return "unchanged"
-    with _beside_readers(view):
-        if not have:
-            _create(conn, view, definition.columns)
-        _extend(conn, view, new if have else [])
-        _define_view(conn, view, existing_columns(conn, view))
-        protect(conn, view)
-    return "created" if not have else "extended" if new else "redefined"
+    outcome = "created" if not have else "extended" if new else "unchanged" if of_today else "redefined"
+    if outcome != "unchanged":
+        with _beside_readers(view):
+            if not have:
+                _create(conn, view, definition.columns)
+            _extend(conn, view, new if have else [])
+            _define_view(conn, view, existing_columns(conn, view))
+            protect(conn, view)
+    _note_nullable(conn, view, definition.columns, added=new if have else [])
+    described = _describe(conn, view, definition.columns)
+    return "described" if outcome == "unchanged" and described else outcome
+
+
+def _note_nullable(conn: Connection, view: str, columns: Sequence[Column], added: Sequence[Column]) -> None:
+    names = [*(column.name for column in columns if column.nullable), *(column.name for column in added)]
+    conn.execute(sql.text("view_note_nullable"), {"view_name": view, "names": names})
+
+
+def _describe(conn: Connection, view: str, columns: Sequence[Column]) -> bool:
+    """Put what output.py says of a field on the view's column; whether anything changed. A field that says nothing
+    leaves a comment that somebody else made."""
+    have: dict[str, str | None] = dict(conn.execute(sql.text("view_comments"), {"view": view}).fetchall())
+    changed = [column for column in columns if column.comment and column.comment != have.get(column.name)]
+    for column in changed:
+        place = composed.Identifier("results", view, column.name)
+        conn.execute(
+            composed.SQL("comment on column {} is {}").format(place, composed.Literal(column.comment.replace("\0", "")))
+        )
+    return bool(changed)
 
 
 def unprotected(conn: Connection) -> dict[str, str]:
@@ -84,28 +116,61 @@ def protect(conn: Connection, view: str) -> None:
         conn.execute(sql.text("view_protect").format(**_parts_of(view)))
 
 
-def _claim(conn: Connection, view: str, definition: JobDefinition) -> None:
+def _claim(conn: Connection, view: str, definition: JobDefinition, jobs: Set[str] | None) -> None:
     columns = [[column.name, column.sql_type] for column in definition.columns]
     row = conn.execute(
         sql.text("view_claim"), {"view_name": view, "job": definition.name, "columns": Jsonb(columns)}
     ).fetchone()
-    if row is not None and row[0] != definition.name:
-        raise ConfigError(
-            f"job {definition.name}: publish.view {view!r} belongs to the job {row[0]}.",
-            "Give each job a view of its own.",
-        )
+    if row is None or row[0] == definition.name:
+        return
+    owner = row[0]
+    cause = f"job {definition.name}: publish.view {view!r} belongs to the job {owner}"
+    if jobs is None or owner in jobs:
+        raise ConfigError(f"{cause}.", "Give each job a view of its own.")
+    raise ConfigError(f"{cause}, which has no folder.", renamed(view, owner, definition.name))
 
 
-def _refuse_incompatible(view: str, have: Sequence[Column], want: Sequence[Column]) -> None:
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """A view whose job has no folder. `batch_id` is what it shows, None before its first publication."""
+
+    view_name: str
+    job: str
+    batch_id: int | None
+    published_at: datetime | None
+
+    def __str__(self) -> str:
+        """For people."""
+        shows = f"batch {self.batch_id}, as since {self.published_at:%Y-%m-%d}" if self.batch_id else "no rows"
+        return f"results.{self.view_name} belongs to job {self.job}, which has no folder; it goes on showing {shows}"
+
+
+def orphans(conn: Connection, jobs: Set[str]) -> list[Orphan]:
+    """Views of deleted and renamed jobs."""
+    with conn.cursor(row_factory=class_row(Orphan)) as cursor:
+        return cursor.execute(sql.text("views_orphaned"), {"jobs": sorted(jobs)}).fetchall()
+
+
+def renamed(view: str, owner: str, now: str = "NEW_NAME") -> str:
+    """What can be done about a view whose job has no folder."""
+    return (
+        f"Name the folder {owner} again. Where it was renamed, as nightmill_owner: update nightmill.view_definition "
+        f"set job = '{now}' where view_name = '{view}'; then `python -m nightmill apply` (answers belong to a job's "
+        f"name: all are asked anew). Where nobody reads the view, as nightmill_owner: drop view results.{view};"
+    )
+
+
+def _refuse_incompatible(view: str, have: Sequence[Column], want: Sequence[Column], nullable: Set[str]) -> None:
+    """A column that output.py leaves out is null in new rows, where readers must know null in it anyway."""
     types = {column.name: column.sql_type for column in want}
     for column in have:
         now = types.get(column.name)
-        if now is None:
+        if now is None and column.name not in nullable:
             raise ConfigError(
                 f"output.py: the field {column.name!r} of view {view} is gone.",
                 "Put it back, or give publish.view a new name: readers of the old view still ask for it.",
             )
-        if now != column.sql_type:
+        if now is not None and now != column.sql_type:
             raise ConfigError(
                 f"output.py: the type of {column.name!r} changed from {column.sql_type} to {now} for view {view}.",
                 "Give publish.view a new name: readers of the old view keep their types.",

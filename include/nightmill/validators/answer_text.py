@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 _FENCE = re.compile(r"```(?:json)?[ \t]*\r?\n(.*?)\s*```", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)  # DeepSeek, Qwen and others
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SUSPECT_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 # Every escape is consumed, so that an escaped backslash never looks like the start of one. Groups: whole pair, broken.
@@ -15,18 +16,25 @@ _ESCAPE = re.compile(
 )
 
 
-class DuplicateKeyError(ValueError):
+# The start of a text behind { or , that has a backslash. It can be a value in a list: then the parser looks in vain.
+_ESCAPED_KEY = re.compile(r'[{,]\s*"[^"\\]*\\')
+
+
+class _DoubledKeyError(ValueError):
     """An object says the same key twice: which value counts is anybody's guess."""
 
 
 def unwrap(text: str) -> tuple[str, tuple[str, ...]]:
-    """The text without one enclosing Markdown fence and one extra layer of JSON string, and notes of what was taken."""
+    """The text without the reasoning before it, one enclosing Markdown fence and one extra layer of JSON string, and
+    notes of what was taken."""
     body = text.strip().removeprefix("\ufeff").lstrip()
     notes: tuple[str, ...] = ()
+    if body.startswith("<") and (thoughts := _THOUGHTS.match(body)):
+        body, notes = body[thoughts.end() :].strip(), ("dropped_reasoning",)
     if body.startswith("```"):
         fenced = _FENCE.fullmatch(body)
         if fenced:
-            body, notes = fenced.group(1).strip(), ("unwrapped_fence",)
+            body, notes = fenced.group(1).strip(), (*notes, "unwrapped_fence")
     if body.startswith('"'):
         inner = _inner_text(body)
         if inner is not None:
@@ -47,15 +55,20 @@ def mend(body: str) -> str:
     return body if mended == body else mended
 
 
-def has_duplicate_keys(body: str) -> bool:
-    """True when some object says a key twice. Text that is not JSON has none: the parser will say so."""
+def has_escaped_key(body: str) -> bool:
+    """Whether some key may be written with an escape, so that its text does not show what it is."""
+    return _ESCAPED_KEY.search(body) is not None
+
+
+def doubled_key(body: str) -> str | None:
+    """The first key that some object says twice. Text that is not JSON has none: the parser will say so."""
     try:
         json.loads(body, object_pairs_hook=_object)
-    except DuplicateKeyError:
-        return True
+    except _DoubledKeyError as fault:
+        return str(fault.args[0])
     except (ValueError, RecursionError):
-        return False
-    return False
+        return None
+    return None
 
 
 def _inner_text(body: str) -> str | None:
@@ -70,5 +83,6 @@ def _inner_text(body: str) -> str | None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        raise DuplicateKeyError
+        seen: set[str] = set()
+        raise _DoubledKeyError(next(key for key, _ in pairs if key in seen or seen.add(key)))  # type: ignore[func-returns-value]
     return value

@@ -6,13 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pydantic import TypeAdapter
+
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.job_code import contained
 from nightmill.domain.nearest import hint, listed
-from nightmill.domain.output_module import line_of
+from nightmill.domain.output_module import FILE, TYPES, line_of
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
 from nightmill.domain.yaml_mistakes import first_of
+from nightmill.validators.answer_types import asks_for_naive_times
 from nightmill.validators.argument_types import unfit_values
 from nightmill.validators.expectations import arguments_of, known_expectations
 from nightmill.validators.schema import AnswerReader, strict_schema
@@ -38,6 +42,8 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
                 examine(definition.output)
             except BrokenJobFolder as fault:
                 found += fault.mistakes
+        if not found:
+            found += _times_of_no_zone(definition)
     checks = definition.files.get("checks.yaml", b"")
     found += first_of(_unknown_expectations(checks))
     found += first_of(_unfit_arguments(checks))
@@ -57,15 +63,28 @@ def _with_line(mistake: Mistake, source: bytes) -> Mistake:
     return replace(mistake, line=line_of(source, name, field))
 
 
+def _times_of_no_zone(definition: JobDefinition) -> Iterator[Mistake]:
+    with contained(FILE, "Output", TYPES):
+        naive = asks_for_naive_times(TypeAdapter(definition.output))
+    if naive and definition.job.validation.time_zone is None:
+        problem = "asks for times without a zone (NaiveDatetime), and the job names no zone for them"
+        remedy = "Set validation.time_zone in job.yaml, such as Europe/Berlin, or use datetime."
+        yield Mistake("output.py", None, "Output", problem, remedy)
+
+
 def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
     schedule = definition.job.schedule
     if schedule is None or schedule in _PRESETS:
         return
     from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 
-    problem = None
+    problem, fields = None, schedule.split()
     if not croniter.is_valid(schedule):
         problem = f"no cron expression{hint(schedule, _PRESETS)}"
+    elif not schedule.startswith("@") and len(fields) != 5:
+        problem = f"expected five fields, found {len(fields)}: a sixth one would be the seconds at which it runs"
+    elif any(field.upper().startswith("R") for field in fields):
+        problem = "R stands for a moment at random, another one at each look"
     else:
         try:
             croniter(schedule).get_next()

@@ -5,21 +5,25 @@ from __future__ import annotations
 import math
 import signal
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import SchemaValidator
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.domain.job_code import asked_to_stop, contained
+from nightmill.domain.job_code import asked_to_stop, contained, said_by
 from nightmill.domain.output_module import FILE, TYPES, json_schema
-from nightmill.validators.answer_text import has_duplicate_keys, mend, unwrap
+from nightmill.validators.answer_text import doubled_key, has_escaped_key, mend, unwrap
+from nightmill.validators.answer_types import iso_only, whole_numbers
 from nightmill.validators.strict import strict_schema
 
 __all__ = ["AnswerReader", "Invalid", "Valid", "strict_schema"]
 
 _MAX_FINDINGS = 20
+_LONGEST_TOLD = 300  # characters of what a validator says
 _BIGINT = 2**63
 
 
@@ -39,25 +43,35 @@ class Invalid:
     """An answer that is not accepted.
 
     `code` is `not_json`, `schema`, `number_range`, `duplicate_key` or `validator_raised`. `findings` name place and
-    rule ("lines.0.amount: float_type") and never anything that the model wrote, so they may be logged.
+    rule ("lines.0.amount: float_type"), `where` says the same of text that is no JSON or says a key twice; neither
+    holds anything that the model wrote, so they may be logged. `told` is for the model alone: it can quote its answer.
     """
 
     code: str
     findings: tuple[str, ...] = ()
+    where: str = field(default="", compare=False)
+    told: str = field(default="", compare=False, repr=False)
+
+    @property
+    def message(self) -> str:
+        """What the ledger keeps."""
+        return "; ".join(self.findings) or self.where or self.code
 
 
 class AnswerReader:
     """Reads answers against one output model: strict types, no unknown fields, no guessing.
 
-    What is mended is only what is lossless (see Valid.notes). Raises BrokenJobFolder for a model with field aliases or
+    What is mended is only what is lossless (see Valid.notes). Times without a zone are in `zone`, and refused without
+    one. With `explain`, a refusal has words for the model. Raises BrokenJobFolder for a model with field aliases or
     computed fields: its stored answers could not be read again.
     """
 
-    def __init__(self, model: type[BaseModel]) -> None:
+    def __init__(self, model: type[BaseModel], *, zone: str | None = None, explain: bool = False) -> None:
+        self._explain = explain
         with contained(FILE, model.__name__, TYPES):
-            self._prepare(model)
+            self._prepare(model, ZoneInfo(zone) if zone else None)
 
-    def _prepare(self, model: type[BaseModel]) -> None:
+    def _prepare(self, model: type[BaseModel], zone: ZoneInfo | None) -> None:
         schema = json_schema(model)
         names = frozenset(_property_names(schema))
         by_name = frozenset(_property_names(json_schema(model, by_alias=False)))
@@ -67,11 +81,14 @@ class AnswerReader:
             remedy = "Name the fields as they shall appear in answers and columns, and compute in the query."
             raise BrokenJobFolder((Mistake("output.py", None, model.__name__, problem, remedy),))
         adapter = TypeAdapter(model)
-        self._validator, self._serializer = adapter.validator, adapter.serializer  # without the layers around them
+        self._validator, self._serializer = iso_only(adapter, zone), adapter.serializer  # no layers around them
+        self._lenient = whole_numbers(adapter, zone)
         self._names = names
+        self._keys = ", ".join(schema.get("properties", ()))
         properties = schema.get("properties", {})
         self._numeric = tuple(name for name in properties if _may_hold_numbers([properties[name], schema.get("$defs")]))
         self._key_marks = tuple(f'"{name}"' for name in sorted(names))
+        self._free_keys = _has_free_keys(schema)
 
     def read(self, text: str) -> Valid | Invalid:
         """The answer in a message's text. Never raises for anything that a model or provider can write."""
@@ -79,29 +96,39 @@ class AnswerReader:
         mended = mend(body)
         if mended is not body:
             body, notes = mended, (*notes, "sanitised")
-        for mark in self._key_marks:
-            if body.count(mark) > 1:
-                if has_duplicate_keys(body):
-                    return Invalid("duplicate_key")
-                break
+        if self._may_say_a_key_twice(body) and (twice := doubled_key(body)) is not None:
+            known = twice if twice in self._names else "a key"
+            return Invalid("duplicate_key", (), f"{known} stands twice in one object", self._told([f"{twice!r} twice"]))
         return self._validate(body, notes)
+
+    def _may_say_a_key_twice(self, body: str) -> bool:
+        """The quick question. A key can be written with escapes, and in a map there is no telling what it is."""
+        return (
+            self._free_keys
+            or any(body.count(mark) > 1 for mark in self._key_marks)
+            or ("\\" in body and has_escaped_key(body))
+        )
 
     def _validate(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
         """Validators and serializers of output.py run in here. What they raise of their own, whatever it is, settles
         this one answer, and the batch goes on."""
         try:
-            return self._checked(body, notes)
+            try:
+                return self._checked(self._validator, body, notes)
+            except ValidationError:
+                if self._lenient is None:
+                    raise
+            return self._checked(self._lenient, body, notes)
+        except ValidationError as error:
+            return self._findings(error)
         except BaseException as error:
             if asked_to_stop(error, signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
                 raise
-            return Invalid("validator_raised", (type(error).__name__,))
+            return Invalid("validator_raised", (type(error).__name__,), told=self._told([said_by(error)]))
 
-    def _checked(self, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
-        try:
-            valid = self._validator.validate_json(body, strict=True, extra="forbid")
-            answer = self._serializer.to_python(valid, mode="json")
-        except ValidationError as error:
-            return self._findings(error)
+    def _checked(self, validator: SchemaValidator, body: str, notes: tuple[str, ...]) -> Valid | Invalid:
+        valid = validator.validate_json(body, strict=True, extra="forbid")
+        answer = self._serializer.to_python(valid, mode="json")
         if type(answer) is not dict:
             raise TypeError("a serializer of output.py writes no object")
         if not all(map(_fits, map(answer.__getitem__, self._numeric))):
@@ -110,12 +137,19 @@ class AnswerReader:
         return Valid(answer, notes)
 
     def _findings(self, error: ValidationError) -> Invalid:
-        """Place and rule only: messages and contexts can quote the answer, also those of a job's own validators."""
+        """Place and rule only: messages and contexts can quote the answer, also those of a job's own validators. They
+        are for the model."""
         entries = error.errors(include_url=False, include_context=False, include_input=False)
-        if any(entry["type"] == "json_invalid" for entry in entries):
-            return Invalid("not_json")
+        for entry in entries:
+            if entry["type"] == "json_invalid":  # pydantic's text names a line and column, and quotes nothing
+                where = f"{entry['msg']}; expected one JSON object with the keys {self._keys}"
+                return Invalid("not_json", (), where, self._told([where]))
         findings = (f"{self._place(entry['loc'])}: {entry['type']}" for entry in entries[:_MAX_FINDINGS])
-        return Invalid("schema", tuple(findings))
+        told = (f"{_dotted(entry['loc'])}: {_in_words(entry)}" for entry in entries[:_MAX_FINDINGS])
+        return Invalid("schema", tuple(findings), told=self._told(told))
+
+    def _told(self, sentences: Iterable[str]) -> str:
+        return "; ".join(one[:_LONGEST_TOLD] for one in sentences) if self._explain else ""
 
     def _out_of_range(self, value: object, place: tuple[str | int, ...]) -> Iterator[str]:
         """Numbers that a bigint or a double precision column cannot hold."""
@@ -136,8 +170,18 @@ class AnswerReader:
 
     def _place(self, loc: Iterable[str | int]) -> str:
         """A dotted place; a key that the model made up is written as `?`."""
-        parts = (str(part) if isinstance(part, int) or part in self._names else "?" for part in loc)
-        return ".".join(parts) or "(answer)"
+        return _dotted(part if isinstance(part, int) or part in self._names else "?" for part in loc)
+
+
+def _dotted(loc: Iterable[str | int]) -> str:
+    return ".".join(map(str, loc)) or "(answer)"
+
+
+def _in_words(entry: Mapping[str, Any]) -> str:
+    """The rule, and what its validator says where the rule's name does not say it already."""
+    kind = str(entry["type"])
+    plain = kind.endswith("_type") or kind in ("missing", "extra_forbidden")
+    return kind if plain else f"{kind}: {entry['msg']}"
 
 
 def _fits(value: object) -> bool:
@@ -162,6 +206,16 @@ def _property_names(node: object) -> Iterator[str]:
     elif isinstance(node, list):
         for child in node:
             yield from _property_names(child)
+
+
+def _has_free_keys(node: object) -> bool:
+    """Whether some object may have keys that the schema does not name."""
+    if isinstance(node, list):
+        return any(map(_has_free_keys, node))
+    if not isinstance(node, Mapping):
+        return False
+    free = node.get("type") == "object" and ("properties" not in node or node.get("additionalProperties"))
+    return bool(free) or any(map(_has_free_keys, node.values()))
 
 
 def _may_hold_numbers(node: object) -> bool:

@@ -11,12 +11,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from nightmill.domain.columns import DECIMAL, types_of
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job_code import contained
 from nightmill.domain.output_module import FILE, TYPES, json_schema
 
 _NUMBER_BOUNDS = ("multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _KEPT = ("type", "enum", "description", "minItems", "maxItems", *_NUMBER_BOUNDS)
+_DECIMAL = r"^-?[0-9]+(\.[0-9]+)?$"
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 
 
@@ -49,8 +51,12 @@ class _StrictWriter:
         strict = {key: node[key] for key in _KEPT if key in node}
         if "const" in node:
             strict["enum"] = [node["const"]]
+        if "enum" in strict and "type" not in strict and (kinds := types_of(strict["enum"])):
+            strict["type"] = kinds if len(kinds) > 1 else kinds[0]
         if node.get("format") in _FORMATS:
             strict["format"] = node["format"]
+        if node.get("format") == DECIMAL:
+            strict["pattern"] = _DECIMAL
         if "pattern" in node and "(?" not in node["pattern"]:  # look-around is not in the provider's dialect
             strict["pattern"] = node["pattern"]
         choices = node.get("anyOf") or node.get("oneOf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +20,7 @@ _DEEPEST = 32  # recursive schemas end here with null
 
 def fill(schema: Mapping[str, Any], words: str) -> Any:
     """Strings become `words`, numbers 0 or their minimum, booleans false, arrays as short as they may be, optional
-    values their first kind that is not null. `pattern` is not honoured."""
+    values their first kind that is not null. A `pattern` that takes 0 gets 0; any other is not honoured."""
     return _value(schema, schema, words, 0)
 
 
@@ -82,8 +83,18 @@ def _resolve(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
 def _text(schema: Mapping[str, Any], words: str) -> str:
     if schema.get("format") in _FORMATS:
         return _FORMATS[schema["format"]]
+    if _takes_zero(schema.get("pattern")):
+        return "0"
     text = words[: schema.get("maxLength")]
     return text.ljust(schema.get("minLength") or 0, ".")
+
+
+def _takes_zero(pattern: object) -> bool:
+    """Whether the text is a number: a pattern that nearly everything fits takes more than digits."""
+    try:
+        return isinstance(pattern, str) and bool(re.search(pattern, "0")) and not re.search(pattern, "a b")
+    except re.error:
+        return False
 
 
 def _number(schema: Mapping[str, Any], *, whole: bool) -> int | float:

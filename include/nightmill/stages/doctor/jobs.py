@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from nightmill.domain.contract import JobDefinition
@@ -17,7 +17,8 @@ from nightmill.domain.nearest import aside
 from nightmill.domain.pricing import price_on
 from nightmill.domain.wording import duration
 from nightmill.environment import Connections
-from nightmill.providers.registry import clock_behind, list_models
+from nightmill.providers.port import Routes
+from nightmill.providers.registry import batch_routes, clock_behind, list_models
 from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.storage import batches, dead_letters, job_folders, prices, views
 from nightmill.storage.job_folders import Found
@@ -42,6 +43,23 @@ def examine_jobs(
     account = _Accounts(connections)
     for name, folder in found.folders.items():
         yield from _job(_Job(name, folder), connections, account, ledger, now)
+    if ledger is not None:
+        yield from _orphans(ledger, found)
+
+
+def _orphans(ledger: Connection, found: Found) -> Iterator[Finding]:
+    """Views of jobs that were deleted or renamed."""
+    try:
+        left = views.orphans(ledger, found.folders.keys())
+    except Exception as fault:  # as every check: only its kind is told
+        yield attempt("views without a job folder", partial(_raise, fault))
+        return
+    for one in left:
+        yield Finding(f"{one.job}: view", Status.WARNING, str(one), views.renamed(one.view_name, one.job))
+
+
+def _raise(fault: Exception) -> str:
+    raise fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +110,12 @@ def _source(connections: Connections, definition: JobDefinition, now: datetime) 
 
 
 class _Accounts:
-    """Model lists by account; each account is asked once."""
+    """Model lists and Batch APIs by account; each account is asked once."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self.models = cache(self._ask)
+        self.routes = cache(self._ask_for_routes)
         self.clock_behind = cache(self._time)
 
     def is_open(self, conn_id: str) -> bool:
@@ -107,6 +126,12 @@ class _Accounts:
     def _ask(self, adapter: str, conn_id: str) -> frozenset[str] | NightmillError:
         try:
             return list_models(adapter, self._connections.provider(conn_id, PATIENCE_S))
+        except NightmillError as fault:
+            return fault
+
+    def _ask_for_routes(self, adapter: str, conn_id: str) -> Routes | NightmillError:
+        try:
+            return batch_routes(adapter, self._connections.provider(conn_id, PATIENCE_S))
         except NightmillError as fault:
             return fault
 
@@ -131,21 +156,48 @@ def _clock(accounts: _Accounts, provider: Provider) -> str | Doubt:
 
 def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
     models = accounts.models(provider.adapter, provider.conn_id)
-    if isinstance(models, ProviderRefused) and models.status == 404:
+    lists_none = isinstance(models, ProviderRefused) and models.status in (404, 405, 501)
+    if isinstance(models, NightmillError) and not lists_none:
+        raise models
+    unlisted = _batch_api(accounts, provider)
+    if isinstance(models, NightmillError):
         return Doubt(
             f"{provider.conn_id} answers, but lists no models",
             "Check that the connection's host is the base URL (https://api.openai.com/v1), and the model's name.",
         )
-    if isinstance(models, NightmillError):
-        raise models
     if provider.model not in models:
         wanted = f"{provider.model!r}{aside(provider.model, models)}"
         raise ConfigError(
             f"{provider.conn_id} accepts the key, but lists no model {wanted}.",
             "Correct provider.model in job.yaml, or give the account access to it.",
         )
+    if unlisted:
+        return unlisted
     told = f"{provider.conn_id} accepts the key and has {provider.model}"
     return told + (", over unencrypted http (allow_http)" if accounts.is_open(provider.conn_id) else "")
+
+
+def _batch_api(accounts: _Accounts, provider: Provider) -> Doubt | None:
+    """Raises ConfigError for a server without one."""
+    routes = accounts.routes(provider.adapter, provider.conn_id)
+    if isinstance(routes, NightmillError):
+        raise routes
+    if routes.missing:
+        raise ConfigError(
+            f"The server of {provider.conn_id} has no Batch API: it has no {_with_statuses(routes.missing)}.",
+            "Check that the connection's host is the base URL (https://api.openai.com/v1); a server that answers chats "
+            "only needs one with /files and /batches before it.",
+        )
+    if "/batches" not in routes.unlisted:  # nobody needs a list of files
+        return None
+    return Doubt(
+        f"{provider.conn_id} takes batches, but does not list them ({_with_statuses(routes.unlisted)})",
+        "Where the reply to a create is lost, nobody can find the batch again but in the provider's console.",
+    )
+
+
+def _with_statuses(paths: Mapping[str, int]) -> str:
+    return ", ".join(f"{path} (HTTP {status})" for path, status in paths.items())
 
 
 def _view(ledger: Connection, definition: JobDefinition) -> str | Doubt:

@@ -13,6 +13,7 @@ from pathlib import Path
 from nightmill.domain.breaker import Count, Verdict, judge, most_at_first, needed
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import NEVER_EXECUTED, FailureClass
+from nightmill.domain.repair import is_truncation
 from nightmill.domain.wording import counted
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.result_lines import places
@@ -28,12 +29,17 @@ _REMEDY = (
     "If the job is the reason (its parameters, prompt.md, output.py), cancel this batch, correct it and trigger a new "
     "run. If the documents are, clear this task: they are sent once more and then dead-lettered."
 )
+_MORE_ROOM = (
+    "Raise repair.max_completion_tokens_cap in job.yaml and clear this task: each item is asked for again with twice "
+    "the room. Or cancel this batch, raise the answer's limit in provider.parameters and trigger a new run."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sampled:
     count: Count
     messages: dict[str, set[str]]  # by code, at most two of each
+    mending: set[tuple[str, str]]  # (class, code) that every one of them gets a better attempt for
 
 
 def look(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) -> bool:
@@ -52,13 +58,13 @@ def look(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) -> bo
     earlier = breakers.count(conn, batch_id, standing.since, but=one.provider_batch_id)
     sampled = _sample(context, one, files)
     count = earlier + sampled.count
-    verdict = judge(count, context.live.breaker, to_send, probing=probing)
+    verdict = judge(count, context.live.breaker, to_send, probing=probing, mending=sampled.mending)
     untried = settlement.untried(conn, one)
     if verdict is not standing.verdict:
         fence.enter(conn, context.holder)
         opens = verdict is Verdict.OPEN
         cause = _cause(context, one, count, sampled, untried) if opens else None
-        breakers.put(conn, batch_id, Kind.FAILURES, verdict, cause, _REMEDY if opens else None)
+        breakers.put(conn, batch_id, Kind.FAILURES, verdict, cause, _remedy(count) if opens else None)
     conn.commit()
     if verdict is Verdict.PROBING:
         context.note(f"{count.commonest[1]} of {count.settled} requests failed alike: a few are sent again at first")
@@ -112,7 +118,9 @@ def most_now(context: ShardContext) -> int | None:
 def _sample(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) -> _Sampled:
     """What some of the lines come to, spread evenly over the items; all lines of a small file."""
     carried = set(one.carries())
-    found = [(file, [line for line in places(file, one.token) if line[0] in carried]) for file in files]
+    found = [
+        (file, [line for line in places(file, one.token, context.provider) if line[0] in carried]) for file in files
+    ]
     ordinals = sorted({ordinal for _, lines in found for ordinal, _, _ in lines})
     chosen = set(ordinals[:: max(1, -(-len(ordinals) // SAMPLE))])
     path = context.directory / f"{one.token}-sample.jsonl"
@@ -124,16 +132,19 @@ def _sample(context: ShardContext, one: ProviderBatch, files: Sequence[Path]) ->
                         source.seek(at)
                         sample.write(source.read(size).rstrip(b"\r\n") + b"\n")
     accepted, failed, messages = 0, Counter[tuple[str, str]](), defaultdict[str, set[str]](set)
-    for arrival in ResultReader(context, one, set(), give_up_none=False).arrivals(path):
+    beyond: set[tuple[str, str]] = set()
+    for arrival in ResultReader(context, one, set()).arrivals([path]):
         failure = arrival.failure
         if failure is None:
             accepted += 1
         elif failure.kind is not FailureClass.CAPACITY and failure.code not in NEVER_EXECUTED:
             failed[str(failure.kind), failure.code] += 1
+            if not arrival.retryable:
+                beyond.add((str(failure.kind), failure.code))
             if len(messages[failure.code]) < 2:
                 messages[failure.code].add(failure.message)
     path.unlink()
-    return _Sampled(Count(accepted, failed), messages)
+    return _Sampled(Count(accepted, failed), messages, set(failed) - beyond)
 
 
 def _cause(context: ShardContext, one: ProviderBatch, count: Count, sampled: _Sampled, untried: bool) -> str:
@@ -154,6 +165,11 @@ def _cause(context: ShardContext, one: ProviderBatch, count: Count, sampled: _Sa
         f"{requests:,} of the first {count.settled:,} requests of this batch failed with the same error ({what}){none}"
         f"{kept}."
     )
+
+
+def _remedy(count: Count) -> str:
+    truncated = {kind for kind, code in count.failed if code == count.commonest[0] and is_truncation(kind, code)}
+    return _MORE_ROOM if truncated else _REMEDY
 
 
 def _shown(message: str, prompt: str) -> str:

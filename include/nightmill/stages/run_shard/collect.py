@@ -26,43 +26,43 @@ from nightmill.storage import fence, payloads, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, Settled
 
+_STEP = 1 << 20  # bytes
 CHUNK = 5_000  # lines settled per transaction: well under a second, so that a cancel never waits long
 FURTHER_LOOKS_S = (0.0, 0.5, 2.0)  # pauses before each further look at files that lack lines
 
 
 def results(context: ShardContext, one: ProviderBatch) -> None:
     """Bring both result files into the ledger and end the provider batch as COLLECTED, unless it still owes answers
-    that may come: then it stays ENDED, and is looked at again.
+    that may come: then nothing is settled, it stays ENDED, and is looked at again.
 
-    Safe to repeat from any point: lines that are in the ledger already are passed over.
+    Safe to repeat from any point: items that are in the ledger already are passed over.
     """
     files = _ResultFiles(context, one)
-    paths = files.fetch()
-    keep_all = breaker.look(context, one, paths)
-    reader = ResultReader(context, one, settlement.attempted(context.conn, one), give_up_none=keep_all)
+    reader = ResultReader(context, one, settlement.attempted(context.conn, one))
     context.conn.commit()
-    total = Settled()
-    failures: Counter[FailureClass] = Counter()
-    for path in paths:
-        total += _file(context, one, reader, path, failures)
     waits_until = awaited.until(context, one)
-    looks = FURTHER_LOOKS_S if context.env.now() >= waits_until else FURTHER_LOOKS_S[:1]
-    total += _further_looks(context, one, reader, files, failures, looks)
-    missing = len(reader.missing())
+    pauses_s = FURTHER_LOOKS_S if context.env.now() >= waits_until else FURTHER_LOOKS_S[:1]
+    _look(context, one, reader, files, pauses_s)
+    reader.give_up_none = breaker.look(context, one, files.paths)
+    missing = len(reader.unspoken())
     told = awaited.told(one, missing)
     if told:
         context.note(f"provider batch {one.provider_batch_id}: {told}")
     if missing and awaited.may_come(context, one, missing, waits_until):
-        _say_settled(context, one, total, reader)
         return
+    failures: Counter[FailureClass] = Counter()
+    total = _settled(context, one, reader, files.paths, failures)
     if not context.winding_down:  # what a stopped batch did not answer was not executed
         total += _lost(context, one, reader)
+    files.drop()
     awaited.ask_if_stopped_by_hand(context, one)
     collected = provider_batches.move(
         context.conn, context.holder, one, ProviderBatchState.COLLECTED, told or "every line is in the ledger"
     )
     context.conn.commit()
-    _say_settled(context, one, total, reader)
+    context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
+    if total.again:
+        context.look_again_in(context.live.provider.poll_interval_s)
     drop_input_file(context, collected)
     if failures[FailureClass.CAPACITY] and not context.winding_down:
         raise Blocked(
@@ -72,29 +72,52 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
         )
 
 
-def _say_settled(context: ShardContext, one: ProviderBatch, total: Settled, reader: ResultReader) -> None:
-    context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
-    if total.again:
-        context.look_again_in(context.live.provider.poll_interval_s)
-
-
 class _ResultFiles:
-    """The result files of one provider batch. A compressed copy of each is kept as evidence: of several looks, that of
-    the longest."""
+    """The result files of one provider batch, as often as they are looked at. A compressed copy of each is kept as
+    evidence: of several looks, that of the longest."""
 
     def __init__(self, context: ShardContext, one: ProviderBatch) -> None:
         self._context = context
         self._batch = one
         self._kept: dict[str, int] = {}
+        self._looks: dict[str, list[Path]] = {}
+        self._count = 0
+
+    @property
+    def paths(self) -> list[Path]:
+        """What all looks brought, each content once."""
+        return [path for looks in self._looks.values() for path in looks]
 
     def fetch(self) -> list[Path]:
-        """Download those that there are."""
+        """Download those that there are, beside what was fetched before."""
         named = (("output", self._batch.output_file_id), ("error", self._batch.error_file_id))
+        self._count += 1
         return [self._download(kind, file_id) for kind, file_id in named if file_id is not None]
+
+    def keep(self, fetched: Sequence[Path]) -> None:
+        """Take a look's files. Where a file only goes on where an earlier look ended, or the other way round, the
+        longer one says all."""
+        for path in fetched:
+            looks = self._looks.setdefault(path.suffix, [])
+            for earlier in looks:
+                if _goes_on(path, earlier):
+                    earlier.unlink()
+                    looks.remove(earlier)
+                    break
+                if _goes_on(earlier, path):
+                    path.unlink()
+                    break
+            if path.exists():
+                looks.append(path)
+
+    def drop(self) -> None:
+        """Free their room: the evidence has them."""
+        for path in self.paths:
+            path.unlink()
 
     def _download(self, kind: str, file_id: str) -> Path:
         context, token = self._context, self._batch.token
-        path = context.directory / f"{token}-{kind}.jsonl"
+        path = context.directory / f"{token}-{self._count}.{kind}"
         size = context.provider.download(file_id, path)
         if size > self._kept.get(kind, -1):
             evidence = payloads.evidence_path(context.pinned.name, self._batch.batch_id, token, kind)
@@ -103,28 +126,38 @@ class _ResultFiles:
         return path
 
 
-def _further_looks(
-    context: ShardContext,
-    one: ProviderBatch,
-    reader: ResultReader,
-    files: _ResultFiles,
-    failures: Counter[FailureClass],
-    looks: Sequence[float],
-) -> Settled:
-    """Fetch the files again before items count as lost: asking for them again is paid, and a transfer can be cut at
-    the end of a line where nobody says how long the file is. Once in any case; then, after growing pauses, while they
-    hold fewer lines than the provider says it finished."""
-    total = Settled()
-    looked = reader
-    for pause_s in looks:
-        if not reader.missing() or (looked is not reader and looked.lines >= one.finished):
-            break
+def _goes_on(longer: Path, shorter: Path) -> bool:
+    """Whether a file begins with all of another one."""
+    if longer.stat().st_size < shorter.stat().st_size:
+        return False
+    with longer.open("rb") as one, shorter.open("rb") as other:
+        while block := other.read(_STEP):
+            if one.read(len(block)) != block:
+                return False
+    return True
+
+
+def _look(
+    context: ShardContext, one: ProviderBatch, reader: ResultReader, files: _ResultFiles, pauses_s: Sequence[float]
+) -> None:
+    """Fetch the files, and again before items count as lost: asking for them again is paid, and a transfer can be cut
+    at the end of a line where nobody says how long the file is. Once more in any case; then, after growing pauses,
+    while they hold fewer lines than the provider says it finished. Nothing is settled meanwhile, so that what stands in
+    one file or look can be held against all others."""
+
+    def look() -> int:
+        fetched = files.fetch()
+        lines = reader.look(fetched)
+        files.keep(fetched)
+        return lines
+
+    lines = look()
+    for number, pause_s in enumerate(pauses_s):
+        if not reader.unspoken() or (number and lines >= one.finished):
+            return
         time.sleep(pause_s)
         context.note(f"provider batch {one.provider_batch_id}: lines are missing, its files are fetched again")
-        looked = reader.again()
-        for path in files.fetch():
-            total += _file(context, one, looked, path, failures)
-    return total
+        lines = look()
 
 
 def _told(context: ShardContext, total: Settled) -> str:
@@ -134,21 +167,23 @@ def _told(context: ShardContext, total: Settled) -> str:
     return f"{total.accepted} accepted, {total.dead_lettered} dead-lettered{in_review}, {total.again} to be sent again"
 
 
-def _file(
-    context: ShardContext, one: ProviderBatch, reader: ResultReader, path: Path, failures: Counter[FailureClass]
+def _settled(
+    context: ShardContext,
+    one: ProviderBatch,
+    reader: ResultReader,
+    paths: Sequence[Path],
+    failures: Counter[FailureClass],
 ) -> Settled:
     total = Settled()
     chunk: list[Arrival] = []
-    for arrival in reader.arrivals(path):
+    for arrival in reader.arrivals(paths):
         if arrival.failure is not None:
             failures[arrival.failure.kind] += 1
         chunk.append(arrival)
         if len(chunk) >= CHUNK:
             total += _settle(context, one, chunk)
             chunk = []
-    total += _settle(context, one, chunk)
-    path.unlink()
-    return total
+    return total + _settle(context, one, chunk)
 
 
 def _settle(context: ShardContext, one: ProviderBatch, chunk: list[Arrival]) -> Settled:

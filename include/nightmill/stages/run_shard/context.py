@@ -39,6 +39,7 @@ class ShardContext:
     pinned: JobDefinition
     live: Job
     directory: Path
+    unsettled: int | None = None  # items of the shard without an outcome, once they were counted
     wake_times: list[datetime] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
     winding_down: bool = False  # its batch was cancelled: stop and collect what was sent, settle and send nothing

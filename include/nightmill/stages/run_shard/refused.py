@@ -1,8 +1,8 @@
 """Files that the provider's validation refused as a whole. Nothing was executed; one bad item must not stop the rest.
 
-A full queue waits, a file that is too large makes smaller ones. Named lines are cut out. Where no line is named, the
-file's items are sent again in halves, one after the other, until the bad ones stand alone. What all lines share needs a
-person.
+A full queue waits, a file that is too large makes smaller ones. Items that are surely meant are cut out; what a line
+number may mean is sent apart from the others. Where no line is named, the file's items are sent again in halves, one
+after the other, until the bad ones stand alone. What all lines share needs a person.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.states import ProviderBatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import START_ANEW, counted
 from nightmill.providers.port import FileProblem
 from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.named_lines import Complaint, Named, named_by
 from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
@@ -32,6 +33,7 @@ SHARED_CODES = {
     "invalid_endpoint",
     "empty_file",
 }
+_PARAMETERS = frozenset({"completion_window", "endpoint", "metadata", "model"})  # of the batch itself
 MOST_IN_A_ROW = 16  # refused files of a shard without one that was taken: the halves of halves of halves, all bad
 MOST_OF_A_SHARD = 100
 MOST_NAMED = 8  # codes in one message
@@ -49,21 +51,21 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
     if Limit.SIZE in limits:
         said = of_the_file[limits.index(Limit.SIZE)]
         return too_large(context, one, too_large_in(said.code, said.message))
-    failures = [(problem.line, classify_line_error(400, problem.code, problem.message)) for problem in problems]
-    lines = {line: failure for line, failure in failures if line is not None and 0 < line <= one.requests}
-    out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in failures)
-    if codes & SHARED_CODES or out_of_credit or _all_alike(lines):
-        what = _words(codes)
+    complaints = [(problem, classify_line_error(400, problem.code, problem.message)) for problem in problems]
+    out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in complaints)
+    if codes & SHARED_CODES or out_of_credit or _all_alike(context, one, complaints):
+        what = _words(map(_in_words, problems))
         abandon(context, one, f"refused by the provider's validation: {what}")
         raise Blocked(
             f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
-            "Correct provider.model, provider.parameters or the account's limits, then clear this task. A changed "
-            "job.yaml takes effect in a new run.",
+            "Correct provider.model, provider.parameters or provider.completion_window in job.yaml, then "
+            f"{START_ANEW} Where the account's limits or rights are the reason, correct them and clear this task.",
         )
-    if one.requests == 1 and not lines:
-        lines = {1: failures[0][1] if failures else _UNEXPLAINED}
-    if lines:
-        given_up = _cut_out(context, one, lines)
+    named = named_by(complaints, one)
+    if one.requests == 1 and not named.bad:
+        named = Named(dict.fromkeys(one.carries(), complaints[0][1] if complaints else _UNEXPLAINED), ())
+    if named.bad or named.suspects:
+        given_up = _cut_out(context, one, named)
     else:
         given_up = abandon(
             context, one, f"refused by the provider's validation without naming a line: {_words(codes)}",
@@ -77,7 +79,7 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Fil
 def too_large(context: ShardContext, one: ProviderBatch, found: Dimensions) -> ProviderBatch:
     """Send smaller files after this one; a request that is too large alone gives up."""
     if one.requests == 1 and not context.winding_down:
-        return _cut_out(context, one, {1: _TOO_LARGE})
+        return _cut_out(context, one, Named(dict.fromkeys(one.carries(), _TOO_LARGE), ()))
     return throttle.refused(context, one, Limit.SIZE, found=found)
 
 
@@ -85,33 +87,48 @@ _TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "its file of one requ
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
-def _all_alike(lines: Mapping[int, Failure]) -> bool:
-    """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them."""
-    first_ones = lines.keys() == set(range(1, len(lines) + 1))
-    return len(lines) >= FEWEST and first_ones and len({failure.code for failure in lines.values()}) == 1
+def _all_alike(context: ShardContext, one: ProviderBatch, complaints: Sequence[Complaint]) -> bool:
+    """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them. A
+    file of suspects is expected to be."""
+    lines = {problem.line for problem, _ in complaints if problem.line is not None and 0 < problem.line <= one.requests}
+    alike = len(lines) >= FEWEST and lines == set(range(1, len(lines) + 1))
+    if not alike or len({failure.code for problem, failure in complaints if problem.line in lines}) > 1:
+        return False
+    former = provider_batches.of_shard(context.conn, context.shard.shard_id)
+    context.conn.commit()
+    carried = set(one.carries())
+    return not any(carried <= set(group) for file in former for group in file.suspects or ())
 
 
-def _words(codes: Iterable[str]) -> str:
-    told = sorted(codes)
+def _in_words(problem: FileProblem) -> str:
+    """The code, and of a complaint about the batch itself its parameter and what is wrong with it. What is said of a
+    line can quote a document."""
+    if problem.line is not None or not problem.param:
+        return problem.code
+    said = f": {problem.message.rstrip('.')}" if problem.param in _PARAMETERS and problem.message else ""
+    return f"{problem.code}, {problem.param}{said}"
+
+
+def _words(words: Iterable[str]) -> str:
+    told = sorted(set(words))
     rest = f"; and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
     return "; ".join(told[:MOST_NAMED]) + rest or "no reason given"
 
 
-def _cut_out(context: ShardContext, one: ProviderBatch, lines: Mapping[int, Failure]) -> ProviderBatch:
-    carried = list(one.carries())
+def _cut_out(context: ShardContext, one: ProviderBatch, named: Named) -> ProviderBatch:
+    """Give up what is surely bad, and note what is to be tested apart from the others."""
     fence.enter(context.conn, context.holder)
     done = settlement.attempted(context.conn, one)  # by a worker that was killed before it could abandon the file
-    bad = {carried[line - 1]: failure for line, failure in lines.items()}
     arrivals = [
-        Arrival(ordinal, failure, sent_upstream=False) for ordinal, failure in bad.items() if ordinal not in done
+        Arrival(ordinal, failure, sent_upstream=False) for ordinal, failure in named.bad.items() if ordinal not in done
     ]
     settlement.arrive(context.conn, one, arrivals, context.settling)
     context.conn.commit()
-    context.note(
-        f"provider batch {one.provider_batch_id}: validation refused {counted(len(arrivals), 'line')}, cut out"
-    )
-    reason = "refused by the provider's validation; the named lines were cut out"
-    return abandon(context, one, reason, refused="named")
+    told = [f"{counted(len(named.bad), 'named line')} cut out"] if named.bad else []
+    if named.suspects:
+        told.append(f"{counted(sum(map(len, named.suspects)), 'item')} that its line numbers may mean tested apart")
+    reason = f"refused by the provider's validation; {', '.join(told)}"
+    return abandon(context, one, reason, refused="named", suspects=[list(group) for group in named.suspects] or None)
 
 
 def _refuse_to_go_on_for_ever(context: ShardContext, codes: Iterable[str]) -> None:
@@ -132,10 +149,16 @@ def _refuse_to_go_on_for_ever(context: ShardContext, codes: Iterable[str]) -> No
         )
 
 
-def abandon(context: ShardContext, one: ProviderBatch, reason: str, refused: str | None = None) -> ProviderBatch:
+def abandon(
+    context: ShardContext,
+    one: ProviderBatch,
+    reason: str,
+    refused: str | None = None,
+    suspects: list[list[int]] | None = None,
+) -> ProviderBatch:
     """Give a provider batch up; its items are free again."""
     abandoned = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason, refused=refused
+        context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason, refused=refused, suspects=suspects
     )
     context.conn.commit()
     context.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
@@ -146,34 +169,40 @@ def apart(
     wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
 ) -> list[dict[int, int]]:
     """The wanted items (ordinal -> tokens) by the files they may share: first those that nothing is held against, then
-    the items of each file that was refused without a word on which, in two halves."""
-    rest, halves = suspects_apart(wanted, refused, failed)
-    return [rest, *halves] if rest else halves
+    each group of suspects of a refused file, and the items of each file that was refused without a word on which, in
+    two halves."""
+    rest, groups = suspects_apart(wanted, refused, failed)
+    return [rest, *groups] if rest else groups
 
 
 def suspects_apart(
     wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
-    """Those that nothing is held against, and the halves of files that were refused.
+    """Those that nothing is held against, and the groups of the others that share a file.
 
     `refused` is oldest first: an item belongs to the last file, the smallest one, that it was refused with, unless it
     was executed after that.
     """
     rest = dict(wanted)
-    halves: list[dict[int, int]] = []
-    for one in reversed([one for one in refused if one.refused == "unnamed"]):
-        suspects = [
+    groups: list[dict[int, int]] = []
+    for one in reversed([one for one in refused if one.refused in ("named", "unnamed")]):
+        held = {
             ordinal
             for ordinal in one.carries()
             if ordinal in rest and (ordinal not in failed or failed[ordinal].provider_batch_id < one.provider_batch_id)
-        ]
-        middle = (len(suspects) + 1) // 2
-        split = (suspects[:middle], suspects[middle:])
-        halves += [{ordinal: rest.pop(ordinal) for ordinal in half} for half in split if half]
-    return rest, halves
+        }
+        for group in _halves(sorted(held)) if one.refused == "unnamed" else one.suspects or ():
+            taken = {ordinal: rest.pop(ordinal) for ordinal in group if ordinal in held and ordinal in rest}
+            groups += [taken] if taken else []
+    return rest, groups
+
+
+def _halves(suspects: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+    middle = (len(suspects) + 1) // 2
+    return suspects[:middle], suspects[middle:]
 
 
 def is_one_tried(former: Iterable[ProviderBatch]) -> bool:
-    """Whether a file that may hold a suspect is under way: while it is, its other half waits."""
-    last = max((one.provider_batch_id for one in former if one.refused == "unnamed"), default=0)
+    """Whether a file that may hold a suspect is under way: while it is, the other groups wait."""
+    last = max((one.provider_batch_id for one in former if one.refused in ("named", "unnamed")), default=0)
     return any(one.live and one.taken_at is None and one.provider_batch_id > last for one in former)

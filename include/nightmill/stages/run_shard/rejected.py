@@ -14,8 +14,9 @@ import msgspec
 
 from nightmill.domain.failures import Failure
 from nightmill.domain.repair import repairs
-from nightmill.providers.port import Answer
+from nightmill.providers.port import Answer, Unreadable
 from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.one_answer import Told, one_of
 from nightmill.stages.run_shard.result_lines import places
 from nightmill.storage import payloads, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
@@ -36,7 +37,7 @@ class RejectedAnswers:
     def __init__(self, context: ShardContext, failed: Mapping[int, FailedItem]) -> None:
         self._context = context
         self._checker = Checker(context.pinned, explain=True)
-        self._lines: dict[int, tuple[Path, int, int]] = {}
+        self._lines: dict[int, list[tuple[Path, int, int]]] = {}
         wanted: dict[int, set[int]] = {}
         for one in failed.values():
             if repairs(context.pinned.job, one.kind, one.code):
@@ -49,25 +50,27 @@ class RejectedAnswers:
 
     def of(self, ordinal: int, document: Mapping[str, Any]) -> Rejected | None:
         """The rejected answer of one item; None when there is no text to show, as after a refusal."""
-        if ordinal not in self._lines:
+        lines = [line for place in self._lines.get(ordinal, ()) for line in self._read(*place)]
+        line = one_of(lines).line if lines else None
+        if not isinstance(line, Answer) or not line.text:
             return None
-        path, offset, length = self._lines[ordinal]
+        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document, line.instead)
+        return Rejected(line.text, verdict.message) if isinstance(verdict, Failure) else None
+
+    def _read(self, path: Path, offset: int, length: int) -> list[Told]:
         with path.open("rb") as file:
             file.seek(offset)
             raw = file.read(length).rstrip(b"\r\n")
-        line = next(iter(self._context.provider.read_lines([raw])), None)
-        if not isinstance(line, Answer) or not line.text:
-            return None
-        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
-        return Rejected(line.text, verdict.message) if isinstance(verdict, Failure) else None
+        return [line for line in self._context.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
 
     def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
-        path = self._context.directory / f"{batch.token}-rejected.jsonl"
-        evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, "output")
-        if not path.exists():
-            most = self._context.env.account(self._context.pinned).answers.max_result_bytes
-            if not self._context.env.payloads.fetch_file(evidence, path, most):
-                return
-        for ordinal, offset, length in places(path, batch.token):
-            if ordinal in ordinals:
-                self._lines.setdefault(ordinal, (path, offset, length))  # the first of repeated lines counts
+        for kind in ("output", "error"):
+            path = self._context.directory / f"{batch.token}-rejected.{kind}"
+            evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, kind)
+            if not path.exists():
+                most = self._context.env.account(self._context.pinned).answers.max_result_bytes
+                if not self._context.env.payloads.fetch_file(evidence, path, most):
+                    continue
+            for ordinal, offset, length in places(path, batch.token, self._context.provider):
+                if ordinal in ordinals:
+                    self._lines.setdefault(ordinal, []).append((path, offset, length))

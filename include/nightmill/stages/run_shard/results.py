@@ -1,102 +1,105 @@
 """Reading result files: from raw lines to arrivals, joined with their payloads by custom id only.
 
-Lines come in any order, but payloads and tables lie in item order. So a first pass over the file notes where each
-item's line stands, and a second one reads the lines in item order: beside a sequential read of the payloads, where a
-check needs the document, and with index pages filled one after the other. Memory: some 100 bytes per line and one
-payload segment.
+Lines come in any order, in two files, and in several looks at them; payloads and tables lie in item order. So a first
+pass over all files notes where each item's lines stand, and a second one reads the lines in item order: all that was
+said of an item together, beside a sequential read of the payloads, where a check needs the document, and with index
+pages filled one after the other. Memory: some 100 bytes per line and one payload segment.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from copy import copy
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from itertools import groupby, islice
 from mmap import ACCESS_READ, mmap
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from nightmill.domain.errors import AnswerTooLarge
-from nightmill.domain.failures import CONFLICTING_LINES, NEVER_EXECUTED, Failure, classify_line_error
+from nightmill.domain.failures import Failure, classify_line_error, never_processed
+from nightmill.domain.finish_reasons import Ending, ending
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.domain.repair import is_truncation, output_reserve
-from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable
+from nightmill.providers.port import Embedding, LineError, ResultLine, Unreadable
 from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.custom_ids import ordinal_of
-from nightmill.stages.run_shard.result_lines import places
+from nightmill.stages.run_shard.one_answer import Told, one_of
+from nightmill.stages.run_shard.result_lines import places, spoken_of
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
 from nightmill.validators.checker import Checker
 
 SPARE_LINES = 100_000  # beyond ten for each request: what a file may hold, and what memory is for
-_Told = Answer | Embedding | LineError
+MOST_DISTINCT = 16  # lines of one item that are compared; so many differing ones are a conflict whatever follows
 
 
 class ResultReader:
     """Reads the result files of one provider batch. `seen` are ordinals that are in the ledger already; where
     `give_up_none`, no failure is final."""
 
-    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int], *, give_up_none: bool) -> None:
+    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int]) -> None:
         self._context = context
         self._batch = one
         self._checker = Checker(context.pinned)
         self._seen = seen
-        self._give_up_none = give_up_none
+        self.give_up_none = False
         self._earlier: dict[int, FailedItem] | None = None
         self._known = frozenset(one.carries())
+        self._spoken_of = set(seen)
         self._odd: Counter[str] = Counter()
-        self.lines = 0  # of the files that were read so far, whatever they hold
 
     def oddities(self) -> str:
         """What was passed over, for the log line; empty when nothing was."""
         return "".join(f", {count} {what}" for what, count in sorted(self._odd.items()))
 
-    def again(self) -> ResultReader:
-        """The same reader for files that were read before: what it passes over is not odd a second time."""
-        other = copy(self)
-        other._odd = Counter()
-        other.lines = 0
-        return other
+    def look(self, paths: Sequence[Path]) -> int:
+        """Note which items the files speak of, without settling anything; returns how many lines they have."""
+        lines = 0
+        for path in paths:
+            for ordinal in spoken_of(path, self._batch.token, self._context.provider):
+                lines += 1
+                if ordinal is not None:
+                    self._spoken_of.add(ordinal)
+        return lines
+
+    def unspoken(self) -> set[int]:
+        """Items that no line of any look speaks of."""
+        return set(self._known - self._spoken_of)
 
     def missing(self) -> list[int]:
         """Items that no line answered, once all files were read."""
         return sorted(self._known - self._seen)
 
-    def arrivals(self, path: Path) -> Iterator[Arrival]:
-        """One arrival per item that this file answers for the first time."""
+    def arrivals(self, paths: Sequence[Path]) -> Iterator[Arrival]:
+        """One arrival per item that the files speak of and that is not in the ledger so far."""
         context = self._context
         documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
-        for ordinal, line in self._one_per_item(context.provider.read_lines(self._in_item_order(path))):
+        for ordinal, group in groupby(self._that_count(paths), key=itemgetter(0)):
+            line = self._one_of(one for _, one in group)
             self._seen.add(ordinal)
             yield self._arrival(ordinal, line, documents.of(ordinal) if self._checker.needs_payload else {})
 
-    def _one_per_item(self, lines: Iterator[ResultLine]) -> Iterator[tuple[int, _Told]]:
-        """What the lines of one file say about each item; lines of one item stand together."""
-        held: tuple[int, _Told] | None = None
-        for line in lines:
+    def _that_count(self, paths: Sequence[Path]) -> Iterator[tuple[int, Told]]:
+        """The lines of all files in item order, without those that count for nothing."""
+        for line in self._context.provider.read_lines(self._in_item_order(paths)):
             ordinal = self._ordinal(line)
-            if ordinal is None or isinstance(line, Unreadable):
-                continue
-            if held is not None and held[0] == ordinal:
-                held = ordinal, self._one_of(held[1], line)
-                continue
-            if held is not None:
-                yield held
-            held = ordinal, line
-        if held is not None:
-            yield held
+            if ordinal is not None and not isinstance(line, Unreadable):
+                yield ordinal, line
 
-    def _one_of(self, first: _Told, second: _Told) -> _Told:
-        """What two lines of one item come to: an answer counts more than an error, and two answers that differ are
-        none. The raw file is kept, so a person can look at both."""
-        errors = [isinstance(one, LineError) for one in (first, second)]
-        if first == second or any(errors):
-            self._odd["repeated lines"] += 1
-            return second if errors == [True, False] else first
-        self._odd["conflicting lines"] += 1
-        return LineError(first.custom_id, 200, CONFLICTING_LINES, "two answers that differ", first.usage)
+    def _one_of(self, lines: Iterator[Told]) -> Told:
+        first = next(lines)
+        distinct, further = [first], 0
+        for further, line in enumerate(lines, 1):  # noqa: B007
+            if len(distinct) < MOST_DISTINCT and line not in distinct:
+                distinct.append(line)
+        counts = one_of(distinct)
+        if further:
+            self._odd["conflicting lines" if counts.conflicting else "repeated lines"] += further
+        return counts.line
 
     def _ordinal(self, line: ResultLine) -> int | None:
         """The item of a line that counts, or None for an unreadable, foreign or repeated one."""
@@ -112,17 +115,22 @@ class ResultReader:
             return None
         return ordinal
 
-    def _arrival(self, ordinal: int, line: _Told, document: dict[str, Any]) -> Arrival:
+    def _arrival(self, ordinal: int, line: Told, document: dict[str, Any]) -> Arrival:
         usage = line.usage
         model = finish_reason = None
+        processed = True
         if isinstance(line, LineError):
             verdict: Verdict = classify_line_error(line.status, line.code, line.message, line.type)
+            refused = never_processed(line.status, line.code, line.message, line.type)
+            processed = not refused or bool(usage.prompt_tokens)
         elif isinstance(line, Embedding):
             model = line.model
             verdict = self._checker.check_vector(line.vector)
         else:
             model, finish_reason = line.model, line.finish_reason
-            verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document)
+            if finish_reason is not None and ending(finish_reason) is Ending.UNKNOWN:
+                self._odd["answers with an unknown finish_reason"] += 1
+            verdict = self._checker.check_message(finish_reason, line.refusal, line.text, document, line.instead)
         accepted = verdict if isinstance(verdict, Accepted) else None
         return Arrival(
             ordinal=ordinal,
@@ -133,9 +141,12 @@ class ResultReader:
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             cached_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            reasoning_tokens=usage.reasoning_tokens,
+            odd_usage=usage.odd,
             model=model,
             finish_reason=finish_reason,
-            sent_upstream=not (isinstance(line, LineError) and line.code in NEVER_EXECUTED),
+            sent_upstream=processed,
             retryable=self._retryable(ordinal, verdict),
         )
 
@@ -143,7 +154,7 @@ class ResultReader:
         """Whether another attempt can help, where the failure's class alone does not say it."""
         if isinstance(verdict, Accepted):
             return None
-        if self._give_up_none:
+        if self.give_up_none:
             return True
         if not is_truncation(verdict.kind, verdict.code):
             return None
@@ -153,10 +164,20 @@ class ResultReader:
         asked, live = self._context.pinned.job, self._context.live
         return output_reserve(asked, live, cut + 1) > output_reserve(asked, live, cut)
 
-    def _in_item_order(self, path: Path) -> Iterator[bytes]:
-        """Raw lines sorted by item; lines without a readable id come last."""
+    def _in_item_order(self, paths: Sequence[Path]) -> Iterator[bytes]:
+        """Raw lines of all files sorted by item; lines without a readable id come last."""
+        found = sorted(line for number, path in enumerate(paths) for line in self._places(number, path))
+        with ExitStack() as stack:
+            contents = [_mapped(stack, path) for path in paths]
+            for _, number, offset, length in found:
+                line = contents[number][offset : offset + length].rstrip(b"\r\n")
+                yield line.removeprefix(BOM) if offset == 0 else line
+
+    def _places(self, number: int, path: Path) -> list[tuple[int, int, int, int]]:
+        """Where the lines of one file stand, with the number of the file."""
         most = SPARE_LINES + 10 * self._batch.requests
-        found = sorted(islice(places(path, self._batch.token), most + 1))
+        lines = places(path, self._batch.token, self._context.provider)
+        found = [(ordinal, number, offset, length) for ordinal, offset, length in islice(lines, most + 1)]
         if len(found) > most:
             raise AnswerTooLarge(
                 f"A result file of provider batch {self._batch.provider_batch_id} ({self._batch.provider_id}) has more "
@@ -164,10 +185,11 @@ class ResultReader:
                 "It is kept as evidence. Ask the provider what it is; clear this task to fetch it again, or cancel "
                 "this batch.",
             )
-        self.lines += len(found)
-        if not found:
-            return
-        with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-            for _, offset, length in found:
-                line = content[offset : offset + length].rstrip(b"\r\n")
-                yield line.removeprefix(BOM) if offset == 0 else line
+        return found
+
+
+def _mapped(stack: ExitStack, path: Path) -> mmap | bytes:
+    if path.stat().st_size == 0:
+        return b""  # nothing can be mapped
+    file = stack.enter_context(path.open("rb"))
+    return stack.enter_context(mmap(file.fileno(), 0, access=ACCESS_READ))

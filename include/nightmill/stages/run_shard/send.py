@@ -35,12 +35,12 @@ def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
     former = provider_batches.of_shard(context.conn, context.shard.shard_id)
     context.conn.commit()
     _postpone(context, wanted, failed)
-    rest, halves = refused.suspects_apart(wanted, former, failed)
-    if _send_all(context, rest, failed) and halves:
+    rest, groups = refused.suspects_apart(wanted, former, failed)
+    if _send_all(context, rest, failed) and groups:
         if refused.is_one_tried(former):
             context.look_again_in(context.live.provider.poll_interval_s)
             return
-        _one_file(context, halves[0], failed)
+        _one_file(context, max(groups, key=len), failed)  # level by level: all halves before any quarter
         context.look_again_in(context.live.provider.poll_interval_s)
 
 

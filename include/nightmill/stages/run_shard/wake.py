@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked
+from nightmill.domain.errors import Blocked, NightmillError, StaleWriter, Terminal
 from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
 from nightmill.environment import Environment, scratch
@@ -24,9 +25,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """Every item of the shard is settled, or its batch ended. `line` is for the log."""
+    """Every item of the shard is settled, or its batch is at rest. `line` is for the log; `fault` makes the task red:
+    the batch ended without data."""
 
     line: str
+    fault: Terminal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,9 @@ def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -
         conn = stack.enter_context(env.ledger())
         shard = shards.get(conn, shard_id)
         batch = batches.get(conn, shard.batch_id)
-        if batch.ended:
-            return Finished(f"shard {shard_id}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})")
+        if batch.at_rest:
+            line = f"shard {shard_id}: batch {batch.batch_id} is {batch.state} ({batch.state_reason})"
+            return Finished(line, batches.without_data(batch))
         batch, shard, holder = _take(conn, batch, shard, fresh)
         if shard.ended:
             return Finished(f"shard {shard_id} is {shard.state} already")
@@ -67,8 +71,8 @@ def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -
             live=live.job,
             directory=stack.enter_context(scratch()),
         )
-        held = _held(context) if not fresh else None
-        decision = held or _reconcile(context)
+        with _explained(env, context):
+            decision = (_held(context) if not fresh else None) or _reconcile(context)
         seen = progress.read(conn, batch.batch_id)
         log.info("batch %s: %s", batch.batch_id, one_line(seen, env.now()))
         return decision
@@ -89,6 +93,21 @@ def _take(conn: Connection, batch: Batch, shard: Shard, fresh: bool) -> tuple[Ba
     shard, holder = shards.take_over(conn, shard, batch.generation, "taken over at wake-up")
     conn.commit()
     return batch, shard, holder
+
+
+@contextmanager
+def _explained(env: Environment, context: ShardContext) -> Iterator[None]:
+    """Leave with the shard why its task fails. What is not ours can quote a document: only its kind is told."""
+    try:
+        yield
+    except StaleWriter:
+        raise
+    except Exception as fault:
+        context.conn.close()  # with what it holds, or is broken by
+        reason = fault.cause if isinstance(fault, NightmillError) else f"ended with {type(fault).__name__}"
+        with suppress(Exception), env.ledger() as conn:  # the fault itself is what counts
+            shards.note_failure(conn, context.holder, reason)
+        raise
 
 
 def _held(context: ShardContext) -> Waiting | None:
@@ -114,6 +133,7 @@ def _reconcile(context: ShardContext) -> Finished | Waiting:
             send.what_is_due(context, rest)
         finished = not rest or not shards.any_unsettled(conn, shard)
         conn.commit()
+        context.unsettled = len(rest)
     except Blocked as fault:
         conn.rollback()
         _block(context, fault)
@@ -154,7 +174,7 @@ def _wait(context: ShardContext) -> Waiting:
         shards.hold(context.conn, context.holder, context.hold_s)
         until = max(until, now + timedelta(seconds=context.hold_s))
     wait_s = (until - now).total_seconds()
-    shards.move(context.conn, context.shard, context.holder, to, _seen(context), wake_in_s=wait_s)
+    shards.move(context.conn, context.shard, context.holder, to, _seen(context), wait_s, context.unsettled)
     context.conn.commit()
     return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))
 

@@ -14,6 +14,9 @@ create temporary table if not exists arrived (
     prompt_tokens int4,
     completion_tokens int4,
     cached_tokens int4,
+    cache_write_tokens int4,
+    reasoning_tokens int4,
+    odd_usage jsonb,
     model text,
     finish_reason text
 ) on commit delete rows

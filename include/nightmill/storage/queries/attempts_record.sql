@@ -6,9 +6,11 @@ with earlier as materialized (
     group by ordinal
 )
 insert into nightmill.attempt (batch_id, ordinal, provider_batch_id, class, code, sent_upstream, prompt_tokens,
-    completion_tokens, cached_tokens, model, finish_reason, attempt_no, backoff_s)
+    completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, odd_usage, model, finish_reason, attempt_no,
+    backoff_s)
 select %(batch_id)s, arrived.ordinal, %(provider_batch_id)s, arrived.class, arrived.code, arrived.sent_upstream,
-    arrived.prompt_tokens, arrived.completion_tokens, arrived.cached_tokens, arrived.model, arrived.finish_reason,
+    arrived.prompt_tokens, arrived.completion_tokens, arrived.cached_tokens, arrived.cache_write_tokens,
+    arrived.reasoning_tokens, arrived.odd_usage, arrived.model, arrived.finish_reason,
     least(1 + coalesce(earlier.attempts, 0), 32767),
     case when earlier.last_at is not null
         then greatest(extract(epoch from %(intent_at)s::timestamptz - earlier.last_at), 0)

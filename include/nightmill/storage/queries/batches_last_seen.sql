@@ -1,4 +1,5 @@
--- When anything was last heard of each open batch. A shard that waits says until when, so that lies ahead.
+-- When anything was last heard of each open batch. A shard that waits says until when, so that lies ahead. A preview is
+-- done: retention cancels it.
 select batch.batch_id, batch.job, batch.contract_id,
     greatest(
         batch.created_at,
@@ -6,5 +7,5 @@ select batch.batch_id, batch.job, batch.contract_id,
         (select max(wake_at) from nightmill.shard where shard.batch_id = batch.batch_id)
     ) as last_seen
 from nightmill.batch
-where ended_at is null
+where ended_at is null and state <> 'STAGED'
 order by batch_id

@@ -11,6 +11,7 @@ update nightmill.provider_batch set
     usage = coalesce(%(usage)s, usage),
     problems = coalesce(%(problems)s, problems),
     refused = coalesce(%(refused)s, refused),
+    suspects = coalesce(%(suspects)s, suspects),
     uploaded_at = case when %(to_state)s = 'UPLOADED' then clock_timestamp() else uploaded_at end,
     submitted_at = case when %(to_state)s = 'SUBMITTED' then clock_timestamp() else submitted_at end,
     ended_at = case when %(to_state)s = 'ENDED' then clock_timestamp() else ended_at end,
@@ -18,5 +19,5 @@ update nightmill.provider_batch set
 where provider_batch_id = %(provider_batch_id)s and state = %(from_state)s
 returning provider_batch_id, batch_id, shard_id, state, token, account, ordinals, requests, prompt_tokens, input_file_id,
     provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at,
-    refused, counts, file_bytes, model, taken_at, over_at, unknown_since, stop_asked_at,
+    refused, counts, suspects, file_bytes, model, taken_at, over_at, unknown_since, stop_asked_at,
     provider_made_at

@@ -1,0 +1,1 @@
+select nullable from nightmill.view_definition where view_name = %(view_name)s
