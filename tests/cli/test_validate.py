@@ -45,7 +45,7 @@ def test_each_mistake_is_printed_with_a_path_that_can_be_opened_and_its_remedy(
     assert code == 1
     assert out.splitlines()[0] == "bad: 2 mistakes"
     assert f"  {bad}/job.yaml:9: provider.modle: unknown key; did you mean 'model'?\n    Known keys here: " in out
-    assert f"  {bad}/job.yaml:14: shards.count: expected a whole number, found text" in out
+    assert f"  {bad}/job.yaml:15: shards.count: expected a whole number, found text" in out
     assert out.splitlines()[-1] == "good: valid"
 
 

@@ -93,7 +93,7 @@ def test_anchors_and_merge_keys_within_bounds_are_welcome() -> None:
     assert mistakes_of(definition(job_yaml=job_yaml)) == []
     merged = definition(job_yaml=job_yaml + "repair: {<<: &one {attempts: 2}}\nquality: {<<: *one}\n")
     (mistake,) = mistakes_of(merged)
-    assert str(mistake) == "job.yaml:18: quality.attempts: unknown key here; did you mean 'repair.attempts'?"
+    assert str(mistake) == "job.yaml:19: quality.attempts: unknown key here; did you mean 'repair.attempts'?"
 
 
 def test_a_file_over_the_limit_is_not_read_to_its_end(tmp_path: Path) -> None:

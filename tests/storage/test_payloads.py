@@ -200,8 +200,10 @@ POLICY = {
         {
             "Effect": "Allow",
             "Action": ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
-            "Resource": "arn:aws:s3:::least/below/*",
+            "Resource": ["arn:aws:s3:::least/below/*", "arn:aws:s3:::least/kept/*"],
         },
+        # Deleting several objects at once is a right to each of them, but moto asks for one to the bucket.
+        {"Effect": "Allow", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::least"},
         {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": "arn:aws:s3:::least"},
     ],
 }
@@ -219,8 +221,14 @@ def guarded(s3_endpoint: str) -> Iterator[dict[str, str]]:
         return boto3.client(kind, endpoint_url=s3_endpoint, **keys)
 
     client("s3").create_bucket(Bucket="least")
+    kept = {"Effect": "Deny", "Principal": "*", "Action": "s3:DeleteObject", "Resource": "arn:aws:s3:::least/kept/*"}
+    policy = {"Version": "2012-10-17", "Statement": [kept]}
+    client("s3").put_bucket_policy(Bucket="least", Policy=json.dumps(policy))
     iam = client("iam")
-    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": "*"}]}
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
+    }
     role = iam.create_role(RoleName="keeper", AssumeRolePolicyDocument=json.dumps(trust))["Role"]["Arn"]
     iam.put_role_policy(RoleName="keeper", PolicyName="least", PolicyDocument=json.dumps(POLICY))
     iam.create_user(UserName="user")
@@ -245,10 +253,10 @@ def of_connection(root: str, **fields: Any) -> PayloadStore:
     return payload_store(lambda conn_id: AirflowConnection(conn_id, **fields), variables)
 
 
-def all_of_it(store: PayloadStore, tmp_path: Path) -> None:
+def all_of_it(store: PayloadStore, tmp_path: Path, size: int) -> None:
     """Everything that is done with a store."""
     store.write("a/b/c", b"x")
-    (tmp_path / "raw").write_bytes(os.urandom(60 << 20))  # more than one part
+    (tmp_path / "raw").write_bytes(os.urandom(size))
     store.keep_file("a/b/large", tmp_path / "raw")
     assert store.read("a/b/c") == b"x"
     assert store.fetch_file("a/b/large", tmp_path / "again", 1 << 30)
@@ -271,7 +279,8 @@ def test_a_connection_of_aws_works_with_the_least_rights_by_keys_and_by_role(
         extra |= {"aws_access_key_id": fields.pop("login"), "aws_secret_access_key": fields.pop("password")}
     if by == "a role":
         extra |= {"role_arn": guarded["role"], "service_config": {"sts": {"endpoint_url": s3_endpoint}}}
-    all_of_it(of_connection("s3://least/below", **fields, extra=extra), tmp_path)
+    size = (51 if by == "a role" else 1) << 20  # more than one part of an upload
+    all_of_it(of_connection("s3://least/below", **fields, extra=extra), tmp_path, size)
     with pytest.raises(Transient, match=r"cannot be written \(PermissionError\)") as caught:
         of_connection("s3://least/elsewhere", **fields, extra=extra).write("a", b"x")
     assert "s3:PutObject" in caught.value.remedy
@@ -288,6 +297,18 @@ def test_a_connection_of_aws_without_a_login_takes_the_role_of_the_machine(
     store = of_connection("s3://least/below", extra={"endpoint_url": s3_endpoint, "region_name": "eu-west-1"})
     store.write("a", b"x")
     assert store.read("a") == b"x"
+
+
+def test_objects_that_may_not_be_deleted_are_told_and_not_taken_for_gone(
+    s3_endpoint: str, guarded: dict[str, str]
+) -> None:
+    extra = {"endpoint_url": s3_endpoint, "region_name": "us-east-1"}
+    store = of_connection("s3://least/kept", login=guarded["login"], password=guarded["password"], extra=extra)
+    store.write("a/b", b"x")
+    for attempt in (lambda: store.delete_folder("a"), lambda: store.delete("a/b")):
+        with pytest.raises(Transient, match=r"cannot be cleared \(PermissionError\)"):
+            attempt()
+    assert store.read("a/b") == b"x"
 
 
 def test_each_connection_of_aws_has_one_session_in_a_process() -> None:

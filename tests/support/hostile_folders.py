@@ -102,9 +102,9 @@ OUTPUTS = {
 # name: (what it says, job.yaml)
 _JSON = "job.yaml:10: provider.parameters: holds what "
 YAMLS = {
-    "laughs": ("job.yaml:21: has more than 20,000 entries once its aliases are written out", JOB_YAML + LAUGHS),
+    "laughs": ("job.yaml:22: has more than 20,000 entries once its aliases are written out", JOB_YAML + LAUGHS),
     "laughs_first": ("job.yaml:5: has more than 20,000 entries", LAUGHS + parameters("{x: *i}")),
-    "merges": ("job.yaml:21: has more than 20,000 entries", JOB_YAML + MERGED),
+    "merges": ("job.yaml:22: has more than 20,000 entries", JOB_YAML + MERGED),
     "holds_itself": ("job.yaml:10: an alias stands for something that it is part of", parameters("&a [*a]")),
     "merges_itself": ("job.yaml:10: an alias stands for something that it is part of", parameters("&a {<<: *a}")),
     "nests": ("job.yaml:10: is nested more than 50 levels deep", parameters("{x: " + "[" * 60 + "]" * 60 + "}")),

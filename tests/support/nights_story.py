@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nightmill.connections import environment_of
+from nightmill.local.airflow_rest import AirflowRefused
 from nightmill.stages.run_shard import wind_down
 from support.foreign_jobs import NIGHTS
 from support.running_site import Site, retried, wait_for
@@ -69,7 +70,7 @@ def tell(site: Site) -> Nights:
     ended("backfilled", cancelled)
 
     site.client.trigger(NIGHTS, {"limit": 2}, run_id=PREVIEW)
-    site.client.backfill(NIGHTS, LONG_AGO)
+    wait_for(lambda: is_backfilled(site, LONG_AGO), TAKES_S, "the backfill before it to be marked as complete")
     ended("preview", PREVIEW)
     ended("backfilled from before", runs(site, "backfill")[0])
 
@@ -85,6 +86,17 @@ def runs(site: Site, kind: str = "") -> list[str]:
     """The run ids, the newest first."""
     found = retried(lambda: site.client.dag_runs(NIGHTS))
     return [one["dag_run_id"] for one in found if one["dag_run_id"].startswith(kind)]
+
+
+def is_backfilled(site: Site, logical_date: str) -> bool:
+    """A DAG has one backfill at a time, and Airflow looks each half a minute whether it is complete."""
+    try:
+        site.client.backfill(NIGHTS, logical_date)
+    except AirflowRefused as refusal:
+        if refusal.status != 409:
+            raise
+        return False
+    return True
 
 
 def cancelled_night(site: Site, version: str) -> str:

@@ -24,10 +24,11 @@ def untrusted(fault: BaseException) -> str | None:
     one: BaseException | None = fault
     while one is not None and id(one) not in seen:
         seen.add(id(one))
-        if isinstance(one, ssl.SSLCertVerificationError):
-            return f"its certificate is not trusted: {one.verify_message.rstrip('.')}"
-        if isinstance(one, ssl.SSLError) and one.reason:
-            return f"it does not speak TLS as it should: {one.reason.replace('_', ' ').lower()}"
+        # Libraries have errors of their own that inherit from these and lack what OpenSSL says: their causes have it.
+        if isinstance(one, ssl.SSLCertVerificationError) and (why := getattr(one, "verify_message", None)):
+            return f"its certificate is not trusted: {why.rstrip('.')}"
+        if isinstance(one, ssl.SSLError) and (why := getattr(one, "reason", None)) and isinstance(why, str):
+            return f"it does not speak TLS as it should: {why.replace('_', ' ').lower()}"
         one = one.__cause__ or one.__context__
     return None
 

@@ -32,7 +32,7 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     try:
         conn, settings = startup_options.connect(arguments(dsn) | {"application_name": application})
     except psycopg.OperationalError as fault:
-        raise unreachable("The ledger database cannot be reached", "the connection nightmill_db", fault) from fault
+        raise unreachable("The ledger database cannot be reached:", "the connection nightmill_db", fault) from fault
     except psycopg.ProgrammingError:  # it quotes the address
         raise ConfigError(
             "The address of the ledger database is none.",
@@ -62,7 +62,7 @@ def unreachable(which: str, connection: str, fault: psycopg.OperationalError) ->
             f"Let sslrootcert in the extra of {connection} name the certificate of the authority that signed "
             "the server's, or correct the host: verify-full wants the name in the certificate."
         )
-    return Transient(f"{which}: {said.splitlines()[0]}", remedy)
+    return Transient(f"{which} {said.splitlines()[0]}", remedy)
 
 
 @contextmanager

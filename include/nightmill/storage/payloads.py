@@ -113,16 +113,22 @@ class PayloadStore:
     def delete(self, path: str) -> None:
         """Delete one object. Raises Transient where the store cannot be reached."""
         with _reaching_the_store("cleared"):
-            (self._root / path).unlink(missing_ok=True)
+            target = self._root / path
+            with suppress(FileNotFoundError):
+                target.fs.rm_file(target.path)
 
     def delete_folder(self, path: str) -> bool:
         """Delete every object below a folder; False when there is none. Raises Transient where the store cannot be
         reached."""
         with _reaching_the_store("cleared"):
             target = self._root / path
+            target.fs.invalidate_cache()  # listings of before, which know nothing of other processes
             if not target.exists():
                 return False
             target.fs.rm(target.path, recursive=True)
+            target.fs.invalidate_cache()
+            if target.exists():  # s3fs does not say which objects of a folder S3 refused to delete
+                raise PermissionError
             return True
 
 

@@ -52,7 +52,7 @@ def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
         names = {"application_name": "nightmill freeze", "client_encoding": "UTF8"}
         conn, own = startup_options.connect(opened | names)
     except psycopg.OperationalError as fault:
-        which = f"The source database behind {asked.conn_id!r} cannot be reached"
+        which = f"The source database behind {asked.conn_id!r} cannot be reached:"
         raise unreachable(which, f"the Airflow connection {asked.conn_id}", fault) from fault
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.read_only = True
