@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
@@ -181,3 +183,51 @@ def test_a_request_that_goes_on_after_a_rejected_answer_is_the_same_to_a_fault(f
     repair = [asked, {"role": "assistant", "content": "no JSON"}, {"role": "user", "content": "again"}]
     fast.run([chat_line("repair", messages=repair), chat_line("other", messages=[{**asked, "content": "another"}])])
     assert [entry["detail"]["custom_id"] for entry in fast.fault_log()] == ["first", "other"]
+
+
+def test_an_output_file_can_grow_be_empty_or_an_error_after_its_batch_has_ended(fast: Client) -> None:
+    batch = fast.run(chat_lines(8))
+    name = batch.output_file_id or ""
+    whole = fast.sdk.files.content(name).read()
+    fast.faults(short_content={"kind": "growing", "times": 2})
+    assert fast.sdk.files.retrieve(name).bytes == 0
+    seen = [fast.sdk.files.content(name).read() for _ in range(3)]
+    assert seen[0] == b""
+    assert 0 < len(seen[1].splitlines()) < 8
+    assert whole.startswith(seen[1])
+    assert seen[2] == whole
+    fast.faults(short_content={"kind": "empty", "times": 1})
+    assert [fast.sdk.files.content(name).read() for _ in range(2)] == [b"", whole]
+    fast.faults(short_content={"kind": "error", "times": 1})
+    assert json.loads(fast.sdk.files.content(name).read())["error"]["message"] == "The file is not ready yet."
+    assert fast.sdk.files.retrieve(name).bytes == len(whole)
+    assert len([one for one in fast.fault_log() if one["fault"] == "short_content"]) == 4
+
+
+def test_counts_can_come_late_and_the_total_can_be_wrong(fast: Client) -> None:
+    batch = fast.run(chat_lines(2))
+    fast.faults(hide_counts=1, total_off=3)
+    seen = [fast.sdk.batches.retrieve(batch.id).request_counts for _ in range(2)]
+    assert [one.total for one in seen if one is not None] == [0, 5]
+
+
+def test_a_listing_can_run_the_other_way_hide_ours_repeat_itself_and_hold_other_peoples_batches(fast: Client) -> None:
+    ours = [fast.run(chat_lines(1)).id for _ in range(2)]
+    fast.faults(listing={"order": "oldest first", "before": 3, "after": 1})
+    listed = [one.id for one in fast.sdk.batches.list(limit=4)]  # the SDK follows every page
+    assert [one for one in listed if one in ours] == ours
+    assert (len(listed), listed.index(ours[0])) == (6, 3)
+    fast.faults(listing={"hidden": True, "before": 1})
+    assert [one.id for one in fast.sdk.batches.list()] == ["batch_other000000"]
+    fast.faults(listing={"repeating": True})
+    first = fast.sdk.batches.list()
+    assert [one.id for one in first.data] == [one.id for one in fast.sdk.batches.list(after=ours[0]).data]
+
+
+def test_a_clock_that_is_behind_shows_in_batches_files_and_headers(fast: Client) -> None:
+    batch = fast.run(chat_lines(1))
+    fast.faults(clock_behind_s=3600)
+    assert fast.sdk.batches.retrieve(batch.id).created_at == batch.created_at - 3600
+    answer = fast.sdk.files.with_raw_response.retrieve(batch.output_file_id or "")
+    apart = datetime.now(UTC) - parsedate_to_datetime(answer.http_response.headers["date"])
+    assert 3590 < apart.total_seconds() < 3660
