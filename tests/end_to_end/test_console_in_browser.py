@@ -17,7 +17,7 @@ from support.running_site import Site, retried, wait_for
 from nightmill.domain.addresses import batch_page, shard_page
 from nightmill.local.airflow_settings import ADMIN_USER
 
-ITEMS, NOTE = 3, "seen from a keyboard"
+ITEMS, NOTE = 5, "seen from a keyboard"
 
 
 @pytest.fixture(scope="module")
