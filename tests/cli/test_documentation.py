@@ -12,7 +12,7 @@ from support.walkthrough import Saved, Typed, steps
 
 from nightmill.cli.commands import main
 from nightmill.domain import job_code, prompt_limits, yaml_document
-from nightmill.domain.job import MOST_EXPECTATIONS
+from nightmill.domain.gate_settings import MOST_EXPECTATIONS
 from nightmill.domain.prompt_messages import MOST_MESSAGES
 from nightmill.local.settings import REPOSITORY
 from nightmill.stages import check_staging

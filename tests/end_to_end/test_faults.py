@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 from support.foreign_jobs import CANARY, ITEMS, NOTES
-from support.running_site import Site, kill, wait_for
+from support.running_site import Site, bought, kill, wait_for
 
 RUN = "faults"
 SHARDS = 4
@@ -171,12 +171,12 @@ def test_each_wake_up_says_in_one_line_what_it_saw_and_did(site: Site) -> None:
 
 @pytest.mark.parametrize("task", ["freeze_snapshot", "plan_shards", "publish"])
 def test_clearing_a_finished_task_shows_what_is_recorded_and_ends_green(site: Site, task: str) -> None:
-    before = site.batch(RUN), site.buckets(RUN), bills(site)["calls"]
+    before = site.batch(RUN), site.buckets(RUN), bought(bills(site))
     publications = site.sql("select count(*) from nightmill.publication where view_name = 'notes'")
     tries = {one["task_id"]: one["try_number"] for one in site.instances(NOTES, RUN)}
     site.client.clear(NOTES, RUN, [task])
     site.wait_run(NOTES, RUN, "queued", "running")
     site.wait_run(NOTES, RUN, "success")
     assert {one["task_id"]: one["try_number"] for one in site.instances(NOTES, RUN)}[task] == tries[task] + 1
-    assert (site.batch(RUN), site.buckets(RUN), bills(site)["calls"]) == before
+    assert (site.batch(RUN), site.buckets(RUN), bought(bills(site))) == before
     assert site.sql("select count(*) from nightmill.publication where view_name = 'notes'") == publications

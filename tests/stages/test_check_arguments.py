@@ -11,7 +11,7 @@ from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.job import Expectation
+from nightmill.domain.gate_settings import Expectation
 from nightmill.stages import check_staging
 from nightmill.validators.argument_types import refusals
 from nightmill.validators.definition import mistakes_of

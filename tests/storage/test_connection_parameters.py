@@ -19,7 +19,8 @@ from support.ledger import Ledger
 
 from nightmill.connections import AirflowConnection
 from nightmill.domain.errors import Transient
-from nightmill.domain.job import Gold, Source
+from nightmill.domain.gate_settings import Gold
+from nightmill.domain.job import Source
 from nightmill.orchestration.poller import ShardPoller
 from nightmill.stages import check_staging
 from nightmill.stages.doctor import open_ledger

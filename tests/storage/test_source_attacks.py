@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from nightmill.domain.errors import SourceError
-from nightmill.domain.job import Gold, Source
+from nightmill.domain.gate_settings import Gold
+from nightmill.domain.job import Source
 from nightmill.local.postgres import Server
 from nightmill.storage.gold import load
 from nightmill.storage.sources import SourceSnapshot

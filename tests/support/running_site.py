@@ -178,3 +178,10 @@ def retried(call: Callable[[], T], attempts: int = 20) -> T:
 
 def json_connection(**fields: object) -> str:
     return json.dumps(fields)
+
+
+def bought(books: dict[str, Any]) -> dict[str, int]:
+    """Calls in a provider's books by which runs send, collect and tidy up. `up` and the sweeps, which look around at
+    any time, make others."""
+    calls = books["calls"].items()
+    return {call: count for call, count in calls if call.startswith(("POST", "DELETE")) or call.endswith("/content")}

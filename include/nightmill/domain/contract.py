@@ -17,7 +17,8 @@ from pydantic import BaseModel
 from nightmill.domain.columns import Column, typed_columns
 from nightmill.domain.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.domain.job import JOB_NAME, OPERATIONS, Checks, Job
+from nightmill.domain.gate_settings import Checks
+from nightmill.domain.job import JOB_NAME, OPERATIONS, Job
 from nightmill.domain.job_code import contained
 from nightmill.domain.job_text import plain, unreadable
 from nightmill.domain.keys import ContractVersions, short_hash

@@ -122,7 +122,7 @@ NO_CODE = "provider_unknown"  # an error line that does not say why
 CONFLICTING_LINES = "conflicting_lines"  # two lines answer one request, each in its own way: neither counts
 _BILLING_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 _BILLING_WORDS = ("credit balance", "billing hard limit", "exceeded your current quota")
-QUEUE_FULL_CODES = ("token_limit_exceeded",)  # the account's enqueued-token limit: waiting helps
+_QUEUE_FULL_CODES = ("token_limit_exceeded",)  # the account's enqueued-token limit: waiting helps
 _INPUT_CODES = ("context_length_exceeded", "string_above_max_length", "invalid_image")
 _POLICY_CODES = ("content_filter", "content_policy_violation", "moderation_blocked")
 _TRANSIENT_CODES = (
@@ -193,7 +193,7 @@ RULES = (
         FailureClass.CAPACITY,
         _is_about_money,
     ),
-    Rule(f"code or type {_listed(QUEUE_FULL_CODES)}", FailureClass.CAPACITY, _says(QUEUE_FULL_CODES)),
+    Rule(f"code or type {_listed(_QUEUE_FULL_CODES)}", FailureClass.CAPACITY, _says(_QUEUE_FULL_CODES)),
     Rule(f"code or type {_listed(_POLICY_CODES)}", FailureClass.POLICY, _says(_POLICY_CODES)),
     Rule(f"code or type {_listed(_INPUT_CODES)}", FailureClass.INPUT, _says(_INPUT_CODES)),
     Rule(

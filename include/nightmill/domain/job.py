@@ -1,75 +1,26 @@
-"""A job folder's configuration: job.yaml and checks.yaml as frozen models. Every default stands here and only here."""
+"""A job folder's configuration: job.yaml as frozen models. Every default stands here, or in the module that
+it comes from, and only there."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
-from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-import orjson
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import PydanticKnownError
+from pydantic import Field, StringConstraints, field_validator
 
+from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, refuse_no_json
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
-from nightmill.domain.forms import CONNECTION_ID, DURATION, EXPECTATION, IDENTIFIER
+from nightmill.domain.forms import DURATION
+from nightmill.domain.gate_settings import Gold, Quality
 from nightmill.domain.nearest import hint
+from nightmill.domain.publish_settings import Publish
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
 EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
-DAY = 86_400.0  # seconds
-MOST_EXPECTATIONS = 500
-DAYS = 36_500  # that anything is kept at most
-MOST = 10**15  # of any number: what is added to it still fits into 64 bits
-RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
-Identifier = Annotated[str, StringConstraints(pattern=IDENTIFIER)]
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
-ConnectionId = Annotated[str, StringConstraints(pattern=CONNECTION_ID)]
-Tag = Annotated[str, StringConstraints(max_length=100)]
-
-
-def _refuse_no_json(value: Any, dates: Callable[[Any], str] | None = None) -> None:
-    """Raise ValueError for what cannot be written as JSON and hashed."""
-    try:
-        json.dumps(value, allow_nan=False, default=dates)
-    except (TypeError, ValueError):
-        quotes = "" if dates else "dates go in quotes, "
-        raise ValueError(f"holds what JSON does not have: {quotes}numbers are finite") from None
-    try:
-        orjson.dumps(value)
-    except TypeError:
-        raise ValueError(
-            "holds what cannot be hashed: keys are text, whole numbers fit into 64 bits, a set is written as a list"
-        ) from None
-
-
-class Config(BaseModel):
-    """Base of all configuration: frozen, and a key that nobody knows is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _a_number_is_one(cls, value: Any, info: ValidationInfo) -> Any:
-        """Python takes true for 1, and YAML has .inf and .nan."""
-        annotation = cls.model_fields[info.field_name or ""].annotation
-        kinds = {annotation, *(get_args(annotation) if get_origin(annotation) is UnionType else ())}
-        if isinstance(value, bool) and bool not in kinds and kinds & {int, float}:
-            raise PydanticKnownError("int_type" if int in kinds else "float_type")
-        if isinstance(value, int | float) and not abs(value) <= MOST:
-            raise ValueError(f"expected a number of at most {MOST:,}")
-        return value
+RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 
 
 class SourceColumns(Config):
@@ -174,7 +125,7 @@ class Provider(Config):
         taken = sorted({"model", "messages", "input", "response_format", "stream"} & value.keys())
         if taken:
             raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
-        _refuse_no_json(value)
+        refuse_no_json(value)
         return value
 
     @property
@@ -320,27 +271,11 @@ class Breaker(Config):
     )
 
 
-class Quality(Config):
-    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
-    item in review is a gap."""
-
-    min_completion_rate: float = Field(
-        default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
-    )
-
-
 class DeadLetterLimits(Config):
     """When the dead letters of a batch are worth an alert: report, status and doctor then say so. Nothing stops."""
 
     max_age_h: float | None = Field(default=None, gt=0, description="Hours since the oldest of them gave up.")
     max_count: int | None = Field(default=None, ge=0, description="How many are tolerated.")
-
-
-class Gold(Config):
-    """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
-
-    query: str = Field(description="Returns source_id and a column for each of `fields`.")
-    fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
 
 
 class Maintenance(Config):
@@ -373,14 +308,6 @@ class Maintenance(Config):
     )
 
 
-class Publish(Config):
-    """Which view shows the results, in schema `results`."""
-
-    view: Identifier = Field(
-        description="Lower-case letters, digits and _, at most 48; in schema results. One job's only."
-    )
-
-
 class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
@@ -404,32 +331,6 @@ class Job(Config):
     schedule: str | None = Field(
         default=None, max_length=100, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.'
     )
-
-
-class Expectation(BaseModel):
-    """One Great Expectations expectation: `type` is its class name, the other keys are its arguments."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    type: Annotated[str, StringConstraints(pattern=EXPECTATION)] = Field(
-        description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
-    )
-
-    @model_validator(mode="after")
-    def _plain_arguments(self) -> Expectation:
-        _refuse_no_json(self.model_dump(), dates=str)  # as check_staging hashes them
-        return self
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Everything but the type."""
-        return dict(self.model_extra or {})
-
-
-class Checks(Config):
-    """checks.yaml: what the staging table must hold before it is published."""
-
-    expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
 
 
 # nightmill's own DAGs, which are named nightmill_<name> like those of jobs.

@@ -9,7 +9,8 @@ from nightmill.domain.columns import PROVENANCE_COLUMNS
 from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.filters import INTERVAL, lone_percents, parameters_of
-from nightmill.domain.job import MOST_EXPECTATIONS, Job, Source
+from nightmill.domain.gate_settings import MOST_EXPECTATIONS
+from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.prompt_messages import ROLES

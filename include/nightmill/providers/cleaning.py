@@ -19,7 +19,7 @@ MOST_WORD, MOST_MODEL, MOST_PROSE, MOST_ID = 128, 256, 500, 512  # characters
 MOST_DIGITS = 19  # of a number: int8
 _MOST_VALUES, _MOST_LEVELS = 1_000, 32
 _PLAIN_ID = re.compile(r"[!-$&-~]+")  # visible ASCII but %
-_SURROGATES = re.compile("[\ud800-\udfff]")
+SURROGATES = re.compile("[\ud800-\udfff]")
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
@@ -60,7 +60,7 @@ def identifier(value: object) -> str | None:
         return None
     if _PLAIN_ID.fullmatch(value):
         return value
-    return quote(_SURROGATES.sub("\ufffd", value), safe="".join(map(chr, range(0x21, 0x7F))).replace("%", ""))
+    return quote(SURROGATES.sub("\ufffd", value), safe="".join(map(chr, range(0x21, 0x7F))).replace("%", ""))
 
 
 def as_sent(kept: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -15,7 +14,7 @@ import msgspec
 from nightmill.domain.error_words import status_in
 from nightmill.domain.failures import Instead
 from nightmill.domain.finish_reasons import Ending, ending
-from nightmill.providers.cleaning import MOST_DIGITS, MOST_MODEL, word
+from nightmill.providers.cleaning import MOST_DIGITS, MOST_MODEL, SURROGATES, word
 from nightmill.providers.openai_line_errors import line_error, says_anything
 from nightmill.providers.openai_line_shapes import (
     Body,
@@ -30,10 +29,9 @@ from nightmill.providers.openai_shapes import DocumentedLine
 from nightmill.providers.openai_usage import MOST_OF_A_REQUEST, NO_USAGE, read_usage
 from nightmill.providers.openai_vectors import counted, documented_vector, vector_in
 from nightmill.providers.port import Answer, Embedding, LineError, ResultLine, Unreadable, Usage
+from nightmill.providers.result_files import BOM
 
 PROTOCOL_ERROR = "provider_protocol_error"
-_BOM = b"\xef\xbb\xbf"
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _TEXT_PARTS = (None, "text", "output_text")
 _REASONING_PARTS = {"reasoning", "reasoning_text", "reasoning_content", "thinking", "redacted_thinking", "thought"}
 _TOOL_PARTS = {"tool_use", "tool_call", "function_call"}
@@ -56,7 +54,7 @@ def read_lines(lines: Iterable[bytes], *, vectors: bool = False) -> Iterator[Res
     `vectors`: the batch went to the embeddings endpoint, so answers are Embedding instead of Answer.
     """
     for number, line in enumerate(lines, 1):
-        bare = line.removeprefix(_BOM)  # also in the middle, where a server glues files together
+        bare = line.removeprefix(BOM)  # also in the middle, where a server glues files together
         if bare.strip():
             yield read_line(bare, number, vectors=vectors)
 
@@ -225,7 +223,7 @@ def _repaired(line: bytes) -> bytes:
     """
     text = line.decode("utf-8", "replace")
     value = json.loads(text, parse_constant=_null, parse_float=_finite, parse_int=_short)
-    return _SURROGATES.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
+    return SURROGATES.sub("\ufffd", json.dumps(value, ensure_ascii=False)).encode()
 
 
 def _null(_constant: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError
-from nightmill.domain.job import Expectation
+from nightmill.domain.gate_settings import Expectation
 from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.output_module import json_schema

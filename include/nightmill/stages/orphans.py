@@ -115,18 +115,17 @@ def _book(of: _Account) -> None:
 def _book_one(of: _Account, conn: Connection, stray: Stray, now: BatchSnapshot, folder: Path) -> None:
     if of.dry_run:
         told = f"{stray.provider_id} has ended: what it used would be booked"
-    else:
-        used = _used(of.provider, now, folder)
-        strays.book(conn, of.fingerprint, stray.provider_id, now.raw_status, used)
-        conn.commit()
-        told = (
-            f"{stray.provider_id} (of provider batch {stray.provider_batch_id}) has ended as {now.raw_status}: "
-            f"{counted(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
-            f"in and {used.completion_tokens or 0:,} out"
-        )
-        of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id, alert=used.answers > 0))
+        of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id))
         return
-    of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id))
+    used = _used(of.provider, now, folder)
+    strays.book(conn, of.fingerprint, stray.provider_id, now.raw_status, used)
+    conn.commit()
+    told = (
+        f"{stray.provider_id} (of provider batch {stray.provider_batch_id}) has ended as {now.raw_status}: "
+        f"{counted(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
+        f"in and {used.completion_tokens or 0:,} out"
+    )
+    of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id, alert=used.answers > 0))
 
 
 def _used(provider: BatchProvider, now: BatchSnapshot, folder: Path) -> Used:

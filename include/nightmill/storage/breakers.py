@@ -29,7 +29,6 @@ class Standing:
     to_send: int | None
     state: str | None
     since: datetime | None
-    open_kind: str | None
     cause: str | None
     remedy: str | None
     in_flight: bool

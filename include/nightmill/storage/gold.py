@@ -9,7 +9,7 @@ from psycopg import sql as composed
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import SourceError
-from nightmill.domain.job import Gold
+from nightmill.domain.gate_settings import Gold
 from nightmill.domain.nearest import aside
 from nightmill.domain.statement_end import without_end
 from nightmill.storage import source_session, sql

@@ -7,10 +7,12 @@ commit the provider's id.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
+from psycopg import sql as composed
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 from psycopg.types.multirange import Int8Multirange
@@ -34,8 +36,7 @@ class ProviderBatch:
     lines, by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the
     named lines may be. `counts` are the provider's own, at the last look. `taken_at` is when it was first seen past the
     provider's validation, `over_at` when it was seen to have ended, `unknown_since` since when its status is one that
-    nobody knows, `stop_asked_at` when nightmill asked the provider to cancel it, `provider_made_at` its birth by the
-    provider's clock.
+    nobody knows, `stop_asked_at` when nightmill asked the provider to cancel it.
     """
 
     provider_batch_id: int
@@ -65,7 +66,6 @@ class ProviderBatch:
     over_at: datetime | None = None
     unknown_since: datetime | None = None
     stop_asked_at: datetime | None = None
-    provider_made_at: datetime | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -91,6 +91,13 @@ class ProviderBatch:
             yield from range(part.lower or 0, part.upper or 0)
 
 
+@cache
+def _returning(query: str) -> composed.Composed:
+    """A query that returns provider batches: its columns are the fields of ProviderBatch, of the table named `one`."""
+    columns = (composed.Identifier("one", field.name) for field in fields(ProviderBatch))
+    return sql.text(query).format(columns=composed.SQL(", ").join(columns))
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What is about to be sent. `account` is the connection's fingerprint; `enqueued_cap` is in prompt tokens."""
@@ -108,13 +115,13 @@ class Intent:
 def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
     """All provider batches of a shard, oldest first."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(sql.text("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
+        return cursor.execute(_returning("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
 
 
 def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
     """One provider batch. Raises IllegalTransition where there is none."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(sql.text("provider_batch_get"), {"provider_batch_id": provider_batch_id}).fetchone()
+        row = cursor.execute(_returning("provider_batch_get"), {"provider_batch_id": provider_batch_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no provider batch {provider_batch_id}.", "Take its number from the task's log or the message."
@@ -169,7 +176,7 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
         "file_bytes": intent.file_bytes,
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(sql.text("provider_batch_intend"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch_intend"), values).fetchone()
     assert row is not None
     return row
 
@@ -197,7 +204,7 @@ def move(
         **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(sql.text("provider_batch_move"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch_move"), values).fetchone()
     if row is None:
         raise IllegalTransition(
             f"Provider batch {batch.provider_batch_id} is no longer {batch.state}.", "Read it again."
@@ -225,7 +232,7 @@ def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, fi
     fence.enter(conn, holder)
     values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(sql.text("provider_batch_record_file"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch_record_file"), values).fetchone()
     if row is None:
         raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
     return row
@@ -247,7 +254,7 @@ def record_poll(
     values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}
     values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(sql.text("provider_batch_poll"), values).fetchone() or batch
+        return cursor.execute(_returning("provider_batch_poll"), values).fetchone() or batch
 
 
 _SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "over_at", "unknown_at")

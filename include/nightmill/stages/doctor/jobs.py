@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeVar
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
@@ -17,7 +18,7 @@ from nightmill.domain.nearest import aside
 from nightmill.domain.pricing import price_on
 from nightmill.domain.wording import duration
 from nightmill.environment import Connections
-from nightmill.providers.port import Routes
+from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.registry import batch_routes, clock_behind, list_models
 from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.storage import batches, dead_letters, job_folders, prices, views
@@ -26,6 +27,7 @@ from nightmill.storage.ledger import Connection
 from nightmill.storage.sources import SourceSnapshot
 from nightmill.validators.definition import check_definition
 
+_T = TypeVar("_T")
 PATIENCE_S = 10.0
 CLOCK_LIMIT_S = 60.0  # between the provider and this machine; its answers tell whole seconds
 
@@ -110,38 +112,39 @@ def _source(connections: Connections, definition: JobDefinition, now: datetime) 
 
 
 class _Accounts:
-    """Model lists and Batch APIs by account; each account is asked once."""
+    """Model lists, Batch APIs and clocks by account; each account is asked once."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self.models = cache(self._ask)
-        self.routes = cache(self._ask_for_routes)
-        self.clock_behind = cache(self._time)
+        self.models = self._asked_once(list_models)
+        self.routes = self._asked_once(batch_routes)
+        self.clock_behind = self._asked_once(clock_behind)
 
     def is_open(self, conn_id: str) -> bool:
         """Whether its documents travel unencrypted to another machine."""
         account = self._connections.provider(conn_id, PATIENCE_S)
         return account.base_url.startswith("http:") and not account.is_loopback
 
-    def _ask(self, adapter: str, conn_id: str) -> frozenset[str] | NightmillError:
-        try:
-            return list_models(adapter, self._connections.provider(conn_id, PATIENCE_S))
-        except NightmillError as fault:
-            return fault
+    def _asked_once(
+        self, question: Callable[[str, ProviderConnection], _T]
+    ) -> Callable[[str, str], _T | NightmillError]:
+        """The answer to a question about an account, or the fault that came instead."""
 
-    def _ask_for_routes(self, adapter: str, conn_id: str) -> Routes | NightmillError:
-        try:
-            return batch_routes(adapter, self._connections.provider(conn_id, PATIENCE_S))
-        except NightmillError as fault:
-            return fault
+        @cache
+        def ask(adapter: str, conn_id: str) -> _T | NightmillError:
+            try:
+                return question(adapter, self._connections.provider(conn_id, PATIENCE_S))
+            except NightmillError as fault:
+                return fault
 
-    def _time(self, adapter: str, conn_id: str) -> timedelta | None:
-        return clock_behind(adapter, self._connections.provider(conn_id, PATIENCE_S))
+        return ask
 
 
 def _clock(accounts: _Accounts, provider: Provider) -> str | Doubt:
     """What was made when, at the provider, shows whether it took a create whose reply was lost."""
     behind = accounts.clock_behind(provider.adapter, provider.conn_id)
+    if isinstance(behind, NightmillError):
+        raise behind
     if behind is None:
         return f"{provider.conn_id} does not show what time it is there"
     apart_s, which = abs(behind.total_seconds()), "behind" if behind > timedelta() else "ahead of"

@@ -165,20 +165,11 @@ def abandon(
     return abandoned
 
 
-def apart(
-    wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
-) -> list[dict[int, int]]:
-    """The wanted items (ordinal -> tokens) by the files they may share: first those that nothing is held against, then
-    each group of suspects of a refused file, and the items of each file that was refused without a word on which, in
-    two halves."""
-    rest, groups = suspects_apart(wanted, refused, failed)
-    return [rest, *groups] if rest else groups
-
-
 def suspects_apart(
     wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
-    """Those that nothing is held against, and the groups of the others that share a file.
+    """The wanted items (ordinal -> tokens) that nothing is held against; and the groups of the others that share a
+    file: the suspects of a refused one, and in two halves what was refused without a word on which.
 
     `refused` is oldest first: an item belongs to the last file, the smallest one, that it was refused with, unless it
     was executed after that.

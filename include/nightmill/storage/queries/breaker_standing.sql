@@ -2,7 +2,7 @@
 select
     (select sum(items) from nightmill.shard where shard.batch_id = batch.batch_id)::bigint as to_send,
     failures.state, failures.since,
-    open.kind as open_kind, open.cause, open.remedy,
+    open.cause, open.remedy,
     exists (
         select from nightmill.provider_batch
         where provider_batch.batch_id = batch.batch_id and provider_batch.state not in ('COLLECTED', 'ABANDONED')
@@ -16,7 +16,7 @@ select
 from nightmill.batch
 left join nightmill.breaker as failures on failures.batch_id = batch.batch_id and failures.kind = 'failures'
 left join lateral (
-    select kind, cause, remedy
+    select cause, remedy
     from nightmill.breaker
     where breaker.batch_id = batch.batch_id and breaker.state = 'open'
     order by since

@@ -1,8 +1,5 @@
-insert into nightmill.provider_batch (batch_id, shard_id, job, token, account, model, ordinals, requests,
+insert into nightmill.provider_batch as one (batch_id, shard_id, job, token, account, model, ordinals, requests,
     prompt_tokens, file_bytes)
 values (%(batch_id)s, %(shard_id)s, %(job)s, %(token)s, %(account)s, %(model)s, %(ordinals)s, %(requests)s,
     %(prompt_tokens)s, %(file_bytes)s)
-returning provider_batch_id, batch_id, shard_id, state, token, account, ordinals, requests, prompt_tokens, input_file_id,
-    provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at,
-    refused, counts, suspects, file_bytes, model, taken_at, over_at, unknown_since, stop_asked_at,
-    provider_made_at
+returning {columns}

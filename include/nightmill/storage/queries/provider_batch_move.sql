@@ -1,4 +1,4 @@
-update nightmill.provider_batch set
+update nightmill.provider_batch as one set
     state = %(to_state)s,
     state_reason = %(reason)s,
     input_file_id = coalesce(%(input_file_id)s, input_file_id),
@@ -17,7 +17,4 @@ update nightmill.provider_batch set
     ended_at = case when %(to_state)s = 'ENDED' then clock_timestamp() else ended_at end,
     collected_at = case when %(to_state)s = 'COLLECTED' then clock_timestamp() else collected_at end
 where provider_batch_id = %(provider_batch_id)s and state = %(from_state)s
-returning provider_batch_id, batch_id, shard_id, state, token, account, ordinals, requests, prompt_tokens, input_file_id,
-    provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at,
-    refused, counts, suspects, file_bytes, model, taken_at, over_at, unknown_since, stop_asked_at,
-    provider_made_at
+returning {columns}

@@ -24,8 +24,4 @@ where one.provider_batch_id = %(provider_batch_id)s
         one.unknown_since, one.provider_made_at)
     is distinct from (%(raw_status)s, seen.counts, seen.output_file_id, seen.error_file_id, seen.usage, seen.taken_at,
         seen.over_at, seen.unknown_since, seen.provider_made_at)
-returning one.provider_batch_id, one.batch_id, one.shard_id, one.state, one.token, one.account, one.ordinals,
-    one.requests, one.prompt_tokens, one.input_file_id, one.provider_id, one.raw_status, one.output_file_id,
-    one.error_file_id, one.intent_at, one.uploaded_at, one.submitted_at, one.ended_at, one.refused, one.counts,
-    one.file_bytes, one.model, one.taken_at, one.over_at, one.unknown_since, one.stop_asked_at,
-    one.provider_made_at
+returning {columns}

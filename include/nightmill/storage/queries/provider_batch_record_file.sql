@@ -1,6 +1,3 @@
-update nightmill.provider_batch set input_file_id = %(input_file_id)s
+update nightmill.provider_batch as one set input_file_id = %(input_file_id)s
 where provider_batch_id = %(provider_batch_id)s and state = 'INTENT'
-returning provider_batch_id, batch_id, shard_id, state, token, account, ordinals, requests, prompt_tokens, input_file_id,
-    provider_id, raw_status, output_file_id, error_file_id, intent_at, uploaded_at, submitted_at, ended_at,
-    refused, counts, suspects, file_bytes, model, taken_at, over_at, unknown_since, stop_asked_at,
-    provider_made_at
+returning {columns}

@@ -1,0 +1,54 @@
+"""What stands between a result and its readers: `quality` and `gold` of job.yaml, and checks.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from nightmill.domain.config import Config, refuse_no_json
+from nightmill.domain.forms import EXPECTATION
+
+MOST_EXPECTATIONS = 500
+
+
+class Quality(Config):
+    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
+    item in review is a gap."""
+
+    min_completion_rate: float = Field(
+        default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
+    )
+
+
+class Gold(Config):
+    """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
+
+    query: str = Field(description="Returns source_id and a column for each of `fields`.")
+    fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
+
+
+class Expectation(BaseModel):
+    """One Great Expectations expectation: `type` is its class name, the other keys are its arguments."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: Annotated[str, StringConstraints(pattern=EXPECTATION)] = Field(
+        description="A class name of gx.expectations, such as ExpectColumnValuesToNotBeNull."
+    )
+
+    @model_validator(mode="after")
+    def _plain_arguments(self) -> Expectation:
+        refuse_no_json(self.model_dump(), dates=str)  # as check_staging hashes them
+        return self
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Everything but the type."""
+        return dict(self.model_extra or {})
+
+
+class Checks(Config):
+    """checks.yaml: what the staging table must hold before it is published."""
+
+    expectations: tuple[Expectation, ...] = Field(default=(), max_length=MOST_EXPECTATIONS)
