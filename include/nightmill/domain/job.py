@@ -13,7 +13,7 @@ from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, refuse
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
-from nightmill.domain.gate_settings import Gold, Quality
+from nightmill.domain.gate_settings import Compare, Gold, Quality
 from nightmill.domain.nearest import hint
 from nightmill.domain.publish_settings import Publish
 
@@ -326,6 +326,7 @@ class Job(Config):
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    compare: Compare | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(
