@@ -19,14 +19,14 @@ LimitName = Literal[
     "max_reject_rate", "max_review_rate", "max_cost_increase",
 ]  # fmt: skip
 _WORDS: dict[LimitName, str] = {
-    "max_gone_share": "of the rows are gone",
-    "max_changed_share": "of the rows that stayed have changed",
-    "max_accuracy_drop": "is the fall in accuracy",
-    "min_accuracy": "is the accuracy",
-    "max_citation_drop": "is the fall in rows with a citation",
-    "max_reject_rate": "of the items gave up",
-    "max_review_rate": "of the items are in review",
-    "max_cost_increase": "is the rise in cost per accepted item",
+    "max_gone_share": "{seen} of the rows are gone",
+    "max_changed_share": "{seen} of the rows that stayed have changed{in_field}",
+    "max_accuracy_drop": "the accuracy{of_field} fell by {seen}",
+    "min_accuracy": "the accuracy{of_field} is {seen}",
+    "max_citation_drop": "the share of rows with a citation fell by {seen}",
+    "max_reject_rate": "{seen} of the items gave up",
+    "max_review_rate": "{seen} of the items are in review",
+    "max_cost_increase": "an accepted item costs {seen} more",
 }
 
 
@@ -41,19 +41,15 @@ class Finding:
     allowed: float
 
     def __str__(self) -> str:
-        """`tenant acme: 42.5% is the fall in accuracy of pages, surely 30.0% (max_accuracy_drop 2.0%; 40 counted)`."""
-        of = "" if self.field is None else f" of {self.field}" if "accuracy" in self.limit else f" in {self.field}"
-        sure = ""
-        if self.where.by != "all":
-            sure = (
-                f", surely under {self.seen.high:.1%}"
-                if self.limit == "min_accuracy"
-                else f", surely {self.seen.low:.1%}"
-            )
-        return (
-            f"{self.where}: {self.seen.value:.1%} {_WORDS[self.limit]}{of}{sure} "
-            f"({self.limit} {self.allowed:.1%}; {self.seen.items:,} counted)"
+        """`tenant acme: the accuracy of pages fell by 42% (at least 30%, 40 counted; max_accuracy_drop is 2%)`."""
+        told = _WORDS[self.limit].format(
+            seen=f"{self.seen.value:.1%}",
+            of_field=f" of {self.field}" if self.field else "",
+            in_field=f" in {self.field}" if self.field else "",
         )
+        bound = f"at most {self.seen.high:.1%}" if self.limit == "min_accuracy" else f"at least {self.seen.low:.1%}"
+        sure = "" if self.where.by == "all" else f"{bound}, "
+        return f"{self.where}: {told} ({sure}{self.seen.items:,} counted; {self.limit} is {self.allowed:.1%})"
 
 
 def judge(settings: Compare, rules: Sequence[FieldRule], parts: Mapping[Slice, Part]) -> list[Finding]:

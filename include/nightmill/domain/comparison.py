@@ -147,12 +147,18 @@ class Tally:
     def __init__(self, rules: Sequence[FieldRule], slices: Set[str]) -> None:
         self.rules = rules
         self._wanted = slices
-        self.parts: dict[Slice, Part] = {ALL: Part()}
+        self._parts: dict[Slice, Part] = {ALL: Part()}
+
+    @property
+    def parts(self) -> dict[Slice, Part]:
+        """All items, and each slice of a kind that has several: a lone one is all items again."""
+        many = Counter(where.by for where in self._parts)
+        return {where: part for where, part in self._parts.items() if where.by == "all" or many[where.by] > 1}
 
     def add_rows(self, rows: Rows) -> None:
         """Count rows that came, went or stayed."""
         changed = [] if rows.differs is None else list(self._changed(rows))
-        for part in self._parts(rows.cell):
+        for part in self._of(rows.cell):
             part.added += rows.count * (rows.is_new and not rows.is_old)
             part.gone += rows.count * (rows.is_old and not rows.is_new)
             part.kept += rows.count * (rows.is_new and rows.is_old)
@@ -164,7 +170,7 @@ class Tally:
 
     def add_items(self, cell: Cell, side: Side, *, new: bool) -> None:
         """Count what became of a batch's items."""
-        for part in self._parts(cell):
+        for part in self._of(cell):
             (part.new if new else part.old).add(side)
 
     def add_known(
@@ -177,7 +183,7 @@ class Tally:
                 continue
             now = score(rule.measure, new.get(rule.name), right, rule.tolerance)
             then = None if old is None else score(rule.measure, old.get(rule.name), right, rule.tolerance)
-            for part in self._parts(cell):
+            for part in self._of(cell):
                 part.scores.setdefault(rule.name, Counter())[now] += 1
                 if then is not None:
                     part.before.setdefault(rule.name, Counter())[then] += 1
@@ -195,6 +201,6 @@ class Tally:
         assert rows.new is not None
         return differ(rule.measure, rows.old[rule.name], rows.new[rule.name], rule.tolerance)
 
-    def _parts(self, cell: Cell) -> Iterator[Part]:
+    def _of(self, cell: Cell) -> Iterator[Part]:
         for one in cell.slices(self._wanted):
-            yield self.parts.setdefault(one, Part())
+            yield self._parts.setdefault(one, Part())

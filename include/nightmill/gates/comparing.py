@@ -81,8 +81,9 @@ def compare(env: Environment, conn: Connection, settings: Compare, answers: Gold
         _add_known(env, conn, pinned.job.source, answers, sides, tally)
     new = _add_batch(conn, batch, pinned, tally, new=True)
     old = _add_batch(conn, other, before, tally, new=False) if other is not None else None
-    findings = judge(settings, rules, tally.parts)
-    return Comparison(rules, tally.parts, new, old, findings, settings.confidence)
+    parts = tally.parts
+    findings = judge(settings, rules, parts)
+    return Comparison(rules, parts, new, old, findings, settings.confidence)
 
 
 def _rules(settings: Compare, pinned: JobDefinition, before: JobDefinition) -> tuple[FieldRule, ...]:

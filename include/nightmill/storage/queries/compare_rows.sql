@@ -4,8 +4,8 @@ select coalesce(item.tenant, shown.tenant, '') as tenant, coalesce(item.domain, 
     item.ordinal is not null as is_new, shown.source_id is not null as is_old,
     staged.citations is not null as cited, shown.citations is not null as cited_before,
     case when item.ordinal is not null and shown.source_id is not null then array[{differs}]::boolean[] end as differs,
-    case when item.ordinal is not null and shown.source_id is not null then jsonb_strip_nulls({old}) end as old,
-    case when item.ordinal is not null and shown.source_id is not null then jsonb_strip_nulls({new}) end as new,
+    case when item.ordinal is not null and shown.source_id is not null then {old} end as old,
+    case when item.ordinal is not null and shown.source_id is not null then {new} end as new,
     count(*) as rows
 from (select * from {rows} where batch_id = %(batch_id)s) as staged
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = staged.ordinal
