@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from nightmill.domain.config import Config, refuse_no_json
-from nightmill.domain.field_measures import Measure
 from nightmill.domain.forms import EXPECTATION
 
 MOST_EXPECTATIONS = 500
@@ -32,7 +31,7 @@ class Gold(Config):
 class ComparedField(Config):
     """How one field of output.py is compared, and limits of its own in place of those of `compare`."""
 
-    measure: Measure | None = Field(
+    measure: Literal["exact", "normalised", "set_f1", "numeric", "date", "ignored"] | None = Field(
         default=None,
         description="exact, normalised (case, white space and outer punctuation do not count), set_f1 (lists), "
         "numeric, date, or ignored. null = by the field's type: set_f1 for lists other than vectors, numeric for "

@@ -94,12 +94,11 @@ def _rules(settings: Compare, pinned: JobDefinition, before: JobDefinition) -> t
 
 
 def _rule(settings: Compare, column: Column) -> FieldRule:
-    said, measure = settings.fields.get(column.name), usual(column.sql_type)
-    return (
-        FieldRule(column.name, measure)
-        if said is None
-        else FieldRule(column.name, said.measure or measure, said.tolerance)
-    )
+    said = settings.fields.get(column.name)
+    if said is None:
+        return FieldRule(column.name, usual(column.sql_type))
+    measure = usual(column.sql_type) if said.measure is None else Measure(said.measure)
+    return FieldRule(column.name, measure, said.tolerance)
 
 
 def _add_known(env: Environment, conn: Connection, source: Source, answers: Gold, sides: Sides, tally: Tally) -> None:
