@@ -68,7 +68,7 @@ def create_app(access: Callable[..., Any], open_ledger: OpenLedger, payload_root
             raise HTTPException(
                 HTTPStatus.NOT_FOUND, f"{dag_id} has no batch {batch_id}. Follow the link of the batch's page."
             )
-        return _html("compare.html", page=page)
+        return _html("comparison.html", page=page)
 
     _answer_faults(app)
     return app
