@@ -60,6 +60,7 @@ def test_rows_added_gone_and_changed_are_counted_for_each_slice(pipeline: Pipeli
     details = recorded(pipeline, second.batch.batch_id)
     assert details["baseline"] == first.batch.batch_id
     assert details["publication"] == 1
+    assert details["told"] == ["beside batch 1: 1 row added, 2 gone, 2 of 18 changed"]
     assert part(details, "all")["rows"] == {"added": 1, "gone": 2, "kept": 18, "changed": 2}
     assert part(details, "all")["fields"]["title"]["changed"] == 2
     assert part(details, "all")["fields"]["pages"]["changed"] == 0
@@ -95,6 +96,7 @@ def test_a_prompt_made_worse_for_one_tenant_is_stopped_although_the_average_hard
     details = recorded(pipeline, batch_id)
     whole = part(details, "all")["fields"]["pages"]
     assert 0 < whole["drop"]["value"] < 0.01
+    assert details["told"][1:] == ["accuracy of pages: 99.2% of 2,400, 100.0% before", f"broken: {said}"]
     assert whole["accuracy_before"]["value"] == 1
     assert [(one["by"], one["name"], one["limit"]) for one in details["findings"]] == [
         ("tenant", "umbrella", "max_accuracy_drop")

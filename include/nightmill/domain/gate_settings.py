@@ -1,7 +1,9 @@
-"""What stands between a result and its readers: `quality`, `gold` and `compare` of job.yaml, and checks.yaml."""
+"""What stands between a result and its readers: `quality`, `gold`, `compare` and `approve` of job.yaml, and
+checks.yaml."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -90,6 +92,31 @@ class Compare(Config):
         own = getattr(self.fields.get(field), name, None) if field is not None else None
         value: float | None = getattr(self, name) if own is None else own
         return value
+
+
+class OnTimeout(StrEnum):
+    """What becomes of a batch that nobody has answered for in time."""
+
+    WAIT = "wait"
+    REJECT = "reject"
+    APPROVE = "approve"
+
+
+class Approve(Config):
+    """A person looks at the batch in Airflow and approves or rejects it. `approve: {}` takes every default."""
+
+    timeout_h: float = Field(default=72, gt=0, le=8760, description="How long an answer is waited for (hours).")
+    on_timeout: OnTimeout = Field(
+        default=OnTimeout.WAIT,
+        description="wait: the task fails, and clearing it asks again. reject: the batch ends REJECTED. approve: it is "
+        "published.",
+    )
+    assigned_users: tuple[Annotated[str, StringConstraints(min_length=1, max_length=200)], ...] = Field(
+        default=(),
+        max_length=50,
+        description="Who may answer, by the id that Airflow's auth manager gives them. Empty: whoever may answer for "
+        "this DAG.",
+    )
 
 
 class Expectation(BaseModel):

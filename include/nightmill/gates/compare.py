@@ -7,7 +7,10 @@ names, never a text of a document or an answer.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
+from nightmill.domain.compare_verdict import accuracy
+from nightmill.domain.comparison import ALL
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.gate_settings import Compare
 from nightmill.domain.gates import GateName
@@ -15,7 +18,7 @@ from nightmill.domain.keys import content_hash
 from nightmill.domain.wording import counted
 from nightmill.gates import baseline, comparing
 from nightmill.gates.comparing import Comparison
-from nightmill.gates.port import Details, Gate, Look, NotConfigured, Passed, Refused, Verdict
+from nightmill.gates.port import TOLD, Details, Gate, Look, NotConfigured, Passed, Refused, Verdict
 from nightmill.storage import comparison, publications
 
 log = logging.getLogger(__name__)
@@ -44,6 +47,7 @@ def evaluate(look: Look) -> Verdict:
             baseline.KEY: baseline.of(conn, batch),
             "publication": shown.publish_seq if shown else None,
             "preview": batch.is_preview,
+            TOLD: list(_told(made)),
             **made.details,
         }
     for finding in made.findings:
@@ -52,6 +56,25 @@ def evaluate(look: Look) -> Verdict:
     if not made.findings:
         return Passed(details, hashed)
     return Refused(_why(made), _REMEDY, details, hashed)
+
+
+def _told(made: Comparison) -> Iterator[str]:
+    """What a person reads who is asked to approve the batch."""
+    whole, old = made.parts[ALL], made.old
+    if old is None:
+        yield f"{counted(whole.added, 'row')}; nothing is shown so far"
+    else:
+        yield (
+            f"beside batch {old.batch_id}: {counted(whole.added, 'row')} added, {whole.gone:,} gone, "
+            f"{whole.changed:,} of {whole.kept:,} changed"
+        )
+    for rule in made.rules:
+        now = accuracy(rule, whole.scores.get(rule.name), made.confidence)
+        then = accuracy(rule, whole.before.get(rule.name), made.confidence)
+        if now is not None:
+            before = f", {then.value:.1%} before" if then is not None else ""
+            yield f"accuracy of {rule.name}: {now.value:.1%} of {now.items:,}{before}"
+    yield from (f"broken: {one}" for one in made.findings[:MOST_SAID])
 
 
 def _of_preview(settings: Compare) -> Compare:
