@@ -31,7 +31,7 @@ def test_a_comparison_of_100k_rows_takes_seconds(ledger: Ledger, items: int, rul
     with ledger.writer() as conn:
         began = time.monotonic()
         groups = 0
-        for one in comparison.rows(conn, comparison.of_view("notes", second.batch_id, first.batch_id), rules):
+        for one in comparison.rows(conn, comparison.of_view(conn, second, first.batch_id), rules):
             tally.add_rows(one)
             groups += 1
         for cell, side in comparison.items(conn, second.batch_id, None):

@@ -7,18 +7,19 @@ names, never a text of a document or an answer.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from nightmill.domain.compare_verdict import accuracy
+from nightmill.domain.compare_verdict import accuracy, lost_share
 from nightmill.domain.comparison import ALL
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.gate_settings import Compare
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.wording import counted
 from nightmill.gates import baseline, comparing
 from nightmill.gates.comparing import Comparison
-from nightmill.gates.port import TOLD, Details, Gate, Look, NotConfigured, Passed, Refused, Verdict
+from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Refused, Verdict
 from nightmill.storage import comparison, publications
 
 log = logging.getLogger(__name__)
@@ -27,35 +28,52 @@ MOST_SAID = 3  # broken limits in a message; all are recorded
 
 
 def configured(live: JobDefinition) -> bool:
-    """Whether the job compares."""
-    return live.job.compare is not None
+    """Whether the job compares. One by interval does in any case: a night that lost most of its rows is no night."""
+    return live.job.compare is not None or live.job.publish.mode is PublishMode.BY_INTERVAL
 
 
 def evaluate(look: Look) -> Verdict:
     """Compare, in one snapshot on a connection of its own."""
-    settings = look.live.job.compare
-    if settings is None:
-        return NotConfigured()
-    batch = look.batch
-    judged = _of_preview(settings) if batch.is_preview else settings
+    batch, job = look.batch, look.live.job
+    settings = job.compare or _NO_LIMITS
     with look.env.ledger() as conn:
         comparing.snapshot(conn)
-        shown = publications.current(conn, batch.view_name)
-        sides = comparison.of_view(batch.view_name, batch.batch_id, shown.batch_id if shown else None)
-        made = comparing.compare(look.env, conn, judged, look.live.job.gold, sides)
-        details: Details = {
-            baseline.KEY: baseline.of(conn, batch),
-            "publication": shown.publish_seq if shown else None,
-            "preview": batch.is_preview,
-            TOLD: list(_told(made)),
-            **made.details,
-        }
-    for finding in made.findings:
-        log.warning("batch %s: %s", batch.batch_id, finding)
-    hashed = content_hash(settings.model_dump(mode="json")).hex()[:16]
-    if not made.findings:
-        return Passed(details, hashed)
-    return Refused(_why(made), _REMEDY, details, hashed)
+        shown, beside = publications.current(conn, batch.view_name), baseline.of(conn, batch)
+        sides = comparison.of_view(conn, batch, beside)
+        made = comparing.compare(look.env, conn, _judged(settings, look), job.gold, sides)
+    broken = [*_lost(look, made), *map(str, made.findings)]
+    details: Details = {
+        baseline.KEY: beside,
+        "publication": shown.publish_seq if shown else None,
+        "preview": batch.is_preview,
+        TOLD: list(_told(made)),
+        "broken": broken,
+        **made.details,
+    }
+    for one in broken:
+        log.warning("batch %s: %s", batch.batch_id, one)
+    hashed = content_hash({"compare": settings.model_dump(mode="json"), "max_loss": job.publish.max_loss}).hex()[:16]
+    return Refused(_why(broken), _REMEDY, details, hashed) if broken else Passed(details, hashed)
+
+
+def _judged(settings: Compare, look: Look) -> Compare:
+    """A preview may be of a few rows: what it lacks is judged when somebody wants to publish it. In by_key nothing is
+    gone: what a batch does not carry stays as it is shown."""
+    if look.batch.is_preview or look.live.job.publish.mode is PublishMode.BY_KEY:
+        return settings.model_copy(update={"max_gone_share": None})
+    return settings
+
+
+def _lost(look: Look, made: Comparison) -> list[str]:
+    """What publish.max_loss says of an interval."""
+    publish, whole = look.live.job.publish, made.parts[ALL]
+    lost = lost_share(whole.kept, whole.rows_before)
+    if publish.mode is not PublishMode.BY_INTERVAL or look.batch.is_preview or lost <= publish.max_loss:
+        return []
+    return [
+        f"{lost:.1%} of the {whole.rows_before:,} rows that are shown of this interval are gone "
+        f"(publish.max_loss is {publish.max_loss:.1%})"
+    ]
 
 
 def _told(made: Comparison) -> Iterator[str]:
@@ -65,7 +83,7 @@ def _told(made: Comparison) -> Iterator[str]:
         yield f"{counted(whole.added, 'row')}; nothing is shown so far"
     else:
         yield (
-            f"beside batch {old.batch_id}: {counted(whole.added, 'row')} added, {whole.gone:,} gone, "
+            f"beside batch {old.batch_id}: {counted(whole.added, 'row')} added, {whole.gone:,} not in this batch, "
             f"{whole.changed:,} of {whole.kept:,} changed"
         )
     for rule in made.rules:
@@ -77,23 +95,17 @@ def _told(made: Comparison) -> Iterator[str]:
     yield from (f"broken: {one}" for one in made.findings[:MOST_SAID])
 
 
-def _of_preview(settings: Compare) -> Compare:
-    """A preview may be of a few rows: what it lacks is judged when somebody wants to publish it."""
-    return settings.model_copy(update={"max_gone_share": None})
+def _why(broken: Sequence[str]) -> str:
+    said, more = broken[:MOST_SAID], len(broken) - MOST_SAID
+    rest = f"; and {more} more" if more > 0 else ""
+    return f"{counted(len(broken), 'limit')} of compare broken: {'; '.join(said)}{rest}"
 
 
-def _why(made: Comparison) -> str:
-    said = [str(one) for one in made.findings[:MOST_SAID]]
-    more = len(made.findings) - len(said)
-    return (
-        f"{counted(len(made.findings), 'limit')} of compare broken: {'; '.join(said)}"
-        f"{f'; and {more} more' if more else ''}"
-    )
-
-
+_NO_LIMITS = Compare(max_gone_share=None, max_accuracy_drop=None)
 _REMEDY = (
     "Look at the page Compare of this batch. Where the change is not meant, correct the prompt or the model and "
-    "trigger a new run; where it is, loosen `compare` in job.yaml and clear compare with its downstream tasks."
+    "trigger a new run; where it is, loosen `compare` (or publish.max_loss) in job.yaml and clear compare with its "
+    "downstream tasks."
 )
 
 GATE = Gate(GateName.COMPARE, configured, evaluate)

@@ -23,7 +23,7 @@ def run(env: Environment, old: int, new: int) -> Comparison:
         for batch in (first, second):
             _refuse_open(batch)
         job = contracts.load(conn, second.contract_id).job
-        sides = comparison.of_batches(second.view_name, new, old)
+        sides = comparison.of_batches(conn, second.view_name, new, old)
         made = comparing.compare(env, conn, job.compare or Compare(), job.gold, sides)
     whole = made.parts[ALL]
     for batch, side in ((first, whole.old), (second, whole.new)):

@@ -11,7 +11,9 @@ from psycopg import sql as composed
 
 from nightmill.domain.comparison import BANDS, Cell, FieldRule, Rows, Side
 from nightmill.domain.pricing import Price
-from nightmill.storage import sql
+from nightmill.domain.publish_settings import PublishMode
+from nightmill.storage import publications, sql
+from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
 _AT_A_TIME = 2_000  # rows, from the server's cursor
@@ -20,33 +22,44 @@ _NOT_NEEDED = composed.SQL("array[]::jsonb[]")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """A batch beside what it is compared with: `shown` is a relation with the columns of the view, `baseline` the batch
-    that most of it comes from."""
+    """A batch beside what it is compared with. `staged` and `shown` are relations with the columns of the rows; most of
+    the shown ones come from the batch `baseline`."""
 
     view: str
     batch_id: int
+    staged: composed.Composable
     shown: composed.Composable
     baseline: int | None
 
 
-def of_view(view: str, batch_id: int, baseline: int | None) -> Sides:
-    """A batch beside what readers see now."""
-    return Sides(view, batch_id, sql.published(view), baseline)
+def of_view(conn: Connection, batch: Batch, baseline: int | None) -> Sides:
+    """A batch beside what readers see now: in by_interval, of its interval."""
+    shown: composed.Composable = sql.published(batch.view_name)
+    if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
+        shown = composed.SQL("(select * from {} where data_interval_start = {} and data_interval_end = {})").format(
+            shown, composed.Literal(batch.data_interval_start), composed.Literal(batch.data_interval_end)
+        )
+    return Sides(batch.view_name, batch.batch_id, _rows_of(conn, batch.view_name, batch.batch_id), shown, baseline)
 
 
-def of_batches(view: str, batch_id: int, other: int) -> Sides:
+def of_batches(conn: Connection, view: str, batch_id: int, other: int) -> Sides:
     """A batch beside another one of the same view."""
-    relation = composed.SQL("(select * from {} where batch_id = {})").format(
-        sql.rows_table(view), composed.Literal(other)
+    return Sides(view, batch_id, _rows_of(conn, view, batch_id), _rows_of(conn, view, other), other)
+
+
+def _rows_of(conn: Connection, view: str, batch_id: int) -> composed.Composable:
+    """A batch's rows, wherever they lie: the numbers of the parts are written out, so that no other part is read."""
+    parts = [part for (part,) in conn.execute(sql.text("compare_parts"), {"batch_id": batch_id})]
+    return composed.SQL("(select * from {} where batch_id = {} and part_id in ({}))").format(
+        sql.rows_table(view), composed.Literal(batch_id), composed.SQL(", ").join(map(composed.Literal, parts))
     )
-    return Sides(view, batch_id, relation, other)
 
 
 def rows(conn: Connection, sides: Sides, rules: Sequence[FieldRule]) -> Iterator[Rows]:
     """Rows of either side: those that are alike together, and one by one where a measure has to see the values."""
     closer = [rule for rule in rules if rule.needs_values]
     query = sql.text("compare_rows").format(
-        rows=sql.rows_table(sides.view),
+        staged=sides.staged,
         shown=sides.shown,
         differs=composed.SQL(", ").join(_differs(rule) for rule in rules),
         old=_values_where_different("shown", closer),
@@ -72,7 +85,7 @@ def known(
 ) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any], dict[str, Any] | None]]:
     """Items of the batch that `gold.load` knows the right answers of: those, the batch's, and the shown ones."""
     query = sql.text("compare_known").format(
-        rows=sql.rows_table(sides.view),
+        staged=sides.staged,
         shown=sides.shown,
         new=_values("staged", fields),
         old=_values("shown", fields),

@@ -59,13 +59,15 @@ begin
             select now.source_id, now.tenant, now as new_row, before as old_row
             from %1$s as now
             join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
-            where now.batch_id = %4$s and (%6$s)
+                and before.part_id in (%8$s)
+            where now.batch_id = %4$s and now.part_id in (%7$s) and (%6$s)
             order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
             limit $2
         ) as sample',
         relation, nightmill.cut_values('old_row', 'new_row', fields), nightmill.cut_values('new_row', 'old_row', fields),
         new_batch, old_batch,
-        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name)
+        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name),
+        nightmill.parts_of(new_batch), nightmill.parts_of(old_batch)
     ) using coalesce(tenants_first, '{}'), most;
 end $_$;
 
@@ -442,6 +444,17 @@ CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS t
 $$;
 
 ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.parts_of(batch bigint) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select batch || coalesce(string_agg(distinct ', ' || part_id, ''), '')
+    from nightmill.publication_part
+    where batch_id = batch and part_id <> batch
+$$;
+
+ALTER FUNCTION nightmill.parts_of(batch bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -1603,6 +1616,8 @@ GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO
 
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.parts_of(batch bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 

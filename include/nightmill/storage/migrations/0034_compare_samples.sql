@@ -22,13 +22,15 @@ begin
             select now.source_id, now.tenant, now as new_row, before as old_row
             from %1$s as now
             join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
-            where now.batch_id = %4$s and (%6$s)
+                and before.part_id in (%8$s)
+            where now.batch_id = %4$s and now.part_id in (%7$s) and (%6$s)
             order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
             limit $2
         ) as sample',
         relation, nightmill.cut_values('old_row', 'new_row', fields), nightmill.cut_values('new_row', 'old_row', fields),
         new_batch, old_batch,
-        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name)
+        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name),
+        nightmill.parts_of(new_batch), nightmill.parts_of(old_batch)
     ) using coalesce(tenants_first, '{}'), most;
 end $$;
 
@@ -41,6 +43,16 @@ as $$
         'then coalesce(left(to_jsonb((sample.%2$I).%1$I) #>> ''{}'', 400), ''null'') end',
         name, shown, beside), ', '))
     from unnest(fields) as name
+$$;
+
+-- The numbers of the parts that a batch's rows lie in, written out: so no other part is read.
+create function nightmill.parts_of(batch bigint) returns text
+language sql stable
+set search_path = pg_catalog, pg_temp
+as $$
+    select batch || coalesce(string_agg(distinct ', ' || part_id, ''), '')
+    from nightmill.publication_part
+    where batch_id = batch and part_id <> batch
 $$;
 
 grant usage on schema nightmill to nightmill_reviewer;

@@ -7,7 +7,7 @@ select coalesce(item.tenant, shown.tenant, '') as tenant, coalesce(item.domain, 
     case when item.ordinal is not null and shown.source_id is not null then {old} end as old,
     case when item.ordinal is not null and shown.source_id is not null then {new} end as new,
     count(*) as rows
-from (select * from {rows} where batch_id = %(batch_id)s) as staged
+from {staged} as staged
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = staged.ordinal
 full join {shown} as shown on shown.source_id = staged.source_id
 left join nightmill.item as gone on gone.batch_id = %(baseline)s and gone.source_id = shown.source_id

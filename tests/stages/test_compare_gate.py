@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -41,6 +42,14 @@ def new_batch(pipeline: Pipeline, run_id: str = "run-2") -> int:
     return batch.batch_id
 
 
+def night_of(pipeline: Pipeline, run_id: str, interval: dict[str, datetime]) -> int:
+    """A batch of an interval that has passed its gates."""
+    batch = pipeline.freeze(run_id, **interval)
+    pipeline.drive(pipeline.plan(batch))
+    reconciled(pipeline, batch)
+    return batch.batch_id
+
+
 def test_the_first_result_is_compared_with_nothing_and_passes(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "publish:", COMPARE)
     made = run_unchecked(pipeline)
@@ -60,7 +69,7 @@ def test_rows_added_gone_and_changed_are_counted_for_each_slice(pipeline: Pipeli
     details = recorded(pipeline, second.batch.batch_id)
     assert details["baseline"] == first.batch.batch_id
     assert details["publication"] == 1
-    assert details["told"] == ["beside batch 1: 1 row added, 2 gone, 2 of 18 changed"]
+    assert details["told"] == ["beside batch 1: 1 row added, 2 not in this batch, 2 of 18 changed"]
     assert part(details, "all")["rows"] == {"added": 1, "gone": 2, "kept": 18, "changed": 2}
     assert part(details, "all")["fields"]["title"]["changed"] == 2
     assert part(details, "all")["fields"]["pages"]["changed"] == 0
@@ -149,6 +158,27 @@ def test_fields_are_compared_as_the_job_says(pipeline: Pipeline) -> None:
     details = recorded(pipeline, made.batch.batch_id)
     assert part(details, "all")["rows"]["changed"] == 0
     assert details["fields"] == {"title": "normalised", "pages": "exact"}
+
+
+def test_an_interval_is_compared_with_the_same_interval_and_may_not_lose_most_of_its_rows(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish: {view: notes}", "publish: {view: nights, mode: by_interval}")
+    pipeline.apply()
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
+    first = {"data_interval_start": days[0], "data_interval_end": days[1]}
+    second = {"data_interval_start": days[1], "data_interval_end": days[2]}
+    night = run_unchecked(pipeline, "run-1", **first)
+    other = night_of(pipeline, "run-2", second)
+    assert recorded(pipeline, other)["baseline"] is None
+    pipeline.sql("delete from documents where id > 'doc-09'")
+    with pytest.raises(Blocked) as stopped:
+        night_of(pipeline, "run-3", first)
+    said = "1 limit of compare broken: 55.0% of the 20 rows that are shown of this interval are gone (publish.max_loss"
+    assert said in stopped.value.cause
+    ((again,),) = pipeline.sql("select max(batch_id) from nightmill.batch")
+    details = recorded(pipeline, again)
+    assert (details["baseline"], part(details, "all")["rows"]["gone"]) == (night.batch.batch_id, 11)
+    pipeline.edit("job.yaml", "mode: by_interval", "mode: by_interval, max_loss: 0.6")
+    reconciled(pipeline, batch_of(pipeline, again))
 
 
 def test_items_that_give_up_count_for_their_tenant(pipeline: Pipeline) -> None:
