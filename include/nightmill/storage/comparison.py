@@ -33,10 +33,10 @@ class Sides:
 
 
 def of_view(conn: Connection, batch: Batch, baseline: int | None) -> Sides:
-    """A batch beside what readers see now: in by_interval, of its interval."""
+    """A batch beside what readers see now: in by_interval, of its interval, and of those that it covers."""
     shown: composed.Composable = sql.published(batch.view_name)
     if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
-        shown = composed.SQL("(select * from {} where data_interval_start = {} and data_interval_end = {})").format(
+        shown = composed.SQL("(select * from {} where data_interval_start >= {} and data_interval_end <= {})").format(
             shown, composed.Literal(batch.data_interval_start), composed.Literal(batch.data_interval_end)
         )
     return Sides(batch.view_name, batch.batch_id, _rows_of(conn, batch.view_name, batch.batch_id), shown, baseline)
