@@ -71,7 +71,7 @@ def test_a_list_is_scored_by_what_it_found_and_what_it_made_up() -> None:
     assert score(Measure.SET_F1, ["a", "b"], ["A", "c"]) == 0.5
     assert score(Measure.SET_F1, ["a"], ["a", "b", "c"]) == 0.5
     assert score(Measure.SET_F1, [], ["a"]) == 0
-    assert score(Measure.SET_F1, [], []) == 1
+    assert score(Measure.SET_F1, [], []) == score(Measure.SET_F1, None, []) == 1
 
 
 def test_a_list_of_known_answers_means_any_of_them_where_the_field_is_no_list() -> None:

@@ -63,8 +63,10 @@ def test_the_airflow_database_holds_none_of_them(site: Site) -> None:
 
 
 def test_what_compare_records_and_its_pages_hold_none_of_them(site: Site) -> None:
-    verdicts = site.sql("select batch_id, dag_id, details::text from nightmill.gate_verdict "
-                        "join nightmill.batch using (batch_id) where gate = 'compare' and verdict = 'passed'")  # fmt: skip
+    verdicts = site.sql(
+        "select batch_id, dag_id, details::text from nightmill.gate_verdict join nightmill.batch using (batch_id) "
+        "where gate = 'compare' and verdict = 'passed'"
+    )
     assert len(verdicts) > 2
     assert [batch_id for batch_id, _, details in verdicts if found_in(details)] == []
     with httpx.Client(base_url=site.running.ui, trust_env=False, timeout=30) as browser:

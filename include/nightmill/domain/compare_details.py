@@ -20,7 +20,9 @@ def details(
     return {
         "findings": [_finding(one) for one in findings],
         "fields": {rule.name: str(rule.measure) for rule in rules},
-        "slices": [{"by": where.by, "name": where.name, **_part(rules, parts[where], confidence)} for where in kept],
+        "slices": [
+            {"by": where.by, "name": where.short_name, **_part(rules, parts[where], confidence)} for where in kept
+        ],
         "slices_left_out": len(parts) - len(kept),
     }
 
@@ -41,7 +43,7 @@ def _size(part: Part) -> int:
 
 def _finding(one: Finding) -> dict[str, Any]:
     return {
-        "by": one.where.by, "name": one.where.name, "limit": one.limit, "field": one.field,
+        "by": one.where.by, "name": one.where.short_name, "limit": one.limit, "field": one.field,
         "allowed": one.allowed, **_interval(one.seen), "text": str(one),
     }  # fmt: skip
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from nightmill.domain.field_measures import Measure, differ, score
+from nightmill.domain.wording import cut
 
 By = Literal["all", "tenant", "domain", "length"]
 BANDS = (250, 1_000, 4_000, 16_000, 64_000)  # prompt tokens of the rendered request: where the next band begins
+
+_MOST_OF_NAME = 100  # characters
 
 
 class Slice(NamedTuple):
@@ -21,7 +24,12 @@ class Slice(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return "all items" if self.by == "all" else f"{self.by} {self.name or '(empty)'}"
+        return "all items" if self.by == "all" else f"{self.by} {self.short_name or '(empty)'}"
+
+    @property
+    def short_name(self) -> str:
+        """As it is shown: a tenant is what the source's column says."""
+        return cut(self.name, _MOST_OF_NAME)
 
 
 ALL = Slice("all", "")

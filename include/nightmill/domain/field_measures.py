@@ -39,10 +39,10 @@ def usual(sql_type: str) -> Measure:
 
 def score(measure: Measure, answer: Any, known: Any, tolerance: float = 0) -> float:
     """1 = as known, 0 = not at all. A list of known values means any of these, unless the answer is a list too."""
-    if isinstance(known, list) and not isinstance(answer, list):
-        return max((score(measure, answer, one, tolerance) for one in known), default=0.0)
     if measure is Measure.SET_F1:
         return set_f1(answer, known)
+    if isinstance(known, list) and not isinstance(answer, list):
+        return max((score(measure, answer, one, tolerance) for one in known), default=0.0)
     return float(_same(measure, answer, known, tolerance))
 
 
