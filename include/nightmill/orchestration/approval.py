@@ -16,6 +16,7 @@ from airflow.sdk import Context, Param
 from nightmill.orchestration.failing import as_airflow_failure
 
 if TYPE_CHECKING:
+    from nightmill.domain.contract import JobDefinition
     from nightmill.gates.port import Gate, Verdict, Waiting
 
 YES, NO = "Approve", "Reject"
@@ -69,27 +70,42 @@ class Approval(HITLOperator):
     def _settle(self, gate: Gate) -> Verdict | None:
         from nightmill.gates import driver
         from nightmill.orchestration.connections import environment
-        from nightmill.storage import job_folders
 
         with as_airflow_failure():
-            return driver.run(environment(), job_folders.read(Path(self.folder)), int(self.batch_id), gate)
+            return driver.run(environment(), self._live(), int(self.batch_id), gate)
+
+    def _live(self) -> JobDefinition:
+        """The job folder as it is now."""
+        from nightmill.storage import job_folders
+
+        return job_folders.read(Path(self.folder))
 
     def _prepare(self, waiting: Waiting) -> None:
         """Fill in what Airflow shows and counts with, as the job asks for now."""
         from nightmill.gates import approve, question_text
         from nightmill.orchestration.connections import environment
         from nightmill.orchestration.links import page_of
-        from nightmill.storage import batches, job_folders
+        from nightmill.storage import batches
 
         with as_airflow_failure():
             env = environment()
         with as_airflow_failure(), env.ledger() as conn:
             batch = batches.get(conn, int(self.batch_id))
             asked = question_text.of(conn, batch, waiting, page_of(batch.dag_id, batch.run_id))
-            settings = job_folders.read(Path(self.folder)).job.approve
+            settings = self._live().job.approve
         self.subject, self.body = asked.subject, asked.body
         default = approve.default_of(waiting)
         self.defaults = None if default is None else [YES if default else NO]
         self.response_timeout = max(approve.left(waiting, env.now()), timedelta(seconds=1))
         users = settings.assigned_users if settings else ()
         self.assigned_users = [{"id": one, "name": one} for one in users] or None
+
+
+class ApprovalOfPreview(Approval):
+    """The same for a batch whose job is known only when the task runs; `folder` is that of the built-in jobs."""
+
+    def _live(self) -> JobDefinition:
+        from nightmill.orchestration.publish_dag import folder_of
+        from nightmill.storage import job_folders
+
+        return job_folders.read(folder_of(self.folder, int(self.batch_id)))
