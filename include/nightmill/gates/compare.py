@@ -40,7 +40,8 @@ def evaluate(look: Look) -> Verdict:
         comparing.snapshot(conn)
         shown, beside = publications.current(conn, batch.view_name), baseline.of(conn, batch)
         sides = comparison.of_view(conn, batch, beside)
-        made = comparing.compare(look.env, conn, _judged(settings, look), job.gold, sides)
+        answers = job.gold if job.compare is not None else None
+        made = comparing.compare(look.env, conn, _judged(settings, look), answers, sides)
     broken = [*_lost(look, made), *map(str, made.findings)]
     details: Details = {
         baseline.KEY: beside,
@@ -101,7 +102,7 @@ def _why(broken: Sequence[str]) -> str:
     return f"{counted(len(broken), 'limit')} of compare broken: {'; '.join(said)}{rest}"
 
 
-_NO_LIMITS = Compare(max_gone_share=None, max_accuracy_drop=None)
+_NO_LIMITS = Compare(max_gone_share=None, max_accuracy_drop=None, slices=())  # rows are counted, and that is all
 _REMEDY = (
     "Look at the page Compare of this batch. Where the change is not meant, correct the prompt or the model and "
     "trigger a new run; where it is, loosen `compare` (or publish.max_loss) in job.yaml and clear compare with its "
