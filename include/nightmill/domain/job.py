@@ -115,7 +115,7 @@ class Provider(Config):
         default=6 * 3600,
         ge=0,
         le=2 * DAY,
-        description="How long a batch is polled whose status nobody knows, before a person is asked (seconds).",
+        description="How long a batch with an unknown status is polled before a person is asked (seconds).",
     )
     expected_turnaround_s: float = Field(default=3600, gt=0, le=30 * DAY, description="For estimates only.")
 
@@ -258,7 +258,7 @@ class Breaker(Config):
         default=0.8,
         gt=0,
         le=1,
-        description="The batch stops where this share of them failed with one code, and where none was accepted.",
+        description="The batch stops if at least this share of them failed with one code, or if none was accepted.",
     )
     pilot_items: int = Field(
         default=100,
