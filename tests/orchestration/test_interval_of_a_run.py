@@ -11,6 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from airflow.sdk.execution_time.comms import AssetEventDagRunReferenceResult
 from airflow.sdk.execution_time.context import TriggeringAssetEventsAccessor
 from support.pipeline import Pipeline
+from support.steps import run_unchecked
 
 FORM = {"data_interval_start": "2026-01-20T00:00:00+00:00", "data_interval_end": "2026-01-21T00:00:00+00:00"}
 
@@ -20,10 +21,14 @@ def day(number: int) -> datetime:
 
 
 def event(start: int | None, end: int | None) -> AssetEventDagRunReferenceResult:
-    """What publish of another job emitted, as Airflow hands it to the run that it started."""
-    extra: dict[str, Any] = {"view": "terms", "batch_id": 7, "publish_seq": 3}
-    if start is not None and end is not None:
-        extra |= {"data_interval_start": day(start).isoformat(), "data_interval_end": day(end).isoformat()}
+    """What publish of another job emitted."""
+    ends = (None, None) if start is None or end is None else (day(start).isoformat(), day(end).isoformat())
+    said = {"view": "terms", "batch_id": 7, "publish_seq": 3}
+    return of_extra(said | dict(zip(("data_interval_start", "data_interval_end"), ends, strict=True)))
+
+
+def of_extra(extra: dict[str, Any]) -> AssetEventDagRunReferenceResult:
+    """An event as Airflow hands it to the run that it started."""
     return AssetEventDagRunReferenceResult.model_validate(
         {
             "asset": {"name": "nightmill.results.terms", "uri": "nightmill://results/terms", "extra": {}},
@@ -101,3 +106,22 @@ def test_a_hole_between_the_events_stops_a_job_that_reads_one_interval_before_it
 
 def test_a_hole_does_not_matter_to_a_job_that_reads_everything(freeze: Any) -> None:
     assert freeze(event(5, 6), event(8, 9), airflow=(None, None)) == (day(5), day(9))
+
+
+def test_what_publish_says_in_its_event_is_the_interval_of_the_run_that_follows(
+    freeze: Any, pipeline: Pipeline
+) -> None:
+    from nightmill.stages.publish import event_of
+    from nightmill.storage import publications
+
+    published = run_unchecked(pipeline, "night", data_interval_start=day(5), data_interval_end=day(6)).batch
+    with pipeline.env.ledger() as conn:
+        shown = publications.current(conn, published.view_name)
+    assert shown is not None
+    said = event_of(pipeline.env, shown)
+    assert (said["view"], said["batch_id"], said["publish_seq"]) == (
+        published.view_name,
+        published.batch_id,
+        shown.publish_seq,
+    )
+    assert freeze(of_extra(said), airflow=(None, None)) == (day(5), day(6))

@@ -4,6 +4,7 @@ before that."""
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
@@ -66,3 +67,13 @@ def _already_published(shown: Published | None, batch_id: int, view: str) -> Pub
         f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
         "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
     )
+
+
+def event_of(env: Environment, shown: Published) -> dict[str, Any]:
+    """What an asset event says of a publication: what was published where, and the data interval of its rows, from
+    which a job that follows takes its own."""
+    with env.ledger() as conn:
+        batch = batches.get(conn, shown.batch_id)
+    interval = {"data_interval_start": batch.data_interval_start, "data_interval_end": batch.data_interval_end}
+    said = {name: moment and moment.isoformat() for name, moment in interval.items()}
+    return {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq, **said}
