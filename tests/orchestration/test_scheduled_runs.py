@@ -63,6 +63,19 @@ def test_a_run_that_a_reference_starts_is_not_told_its_events(told: Any) -> None
     assert told["started"]["by_reference"]["events"] == []
 
 
+def test_an_event_with_a_partition_key_starts_none_of_the_dags_that_follow_the_asset(told: Any) -> None:
+    """Why publish emits no partition (docs/adr/0013)."""
+    assert told["queued"] == []
+
+
+def test_an_alias_takes_no_partition_key() -> None:
+    from airflow.sdk.definitions.asset import AssetAliasUniqueKey
+    from airflow.sdk.execution_time.context import OutletEventAccessor
+
+    with pytest.raises(TypeError, match="not supported on asset alias"):
+        OutletEventAccessor(key=AssetAliasUniqueKey(name="nightmill_terms")).add_partitions("2026-01-05")
+
+
 def test_a_backfill_around_a_change_of_the_clock_makes_a_run_for_each_night_without_a_hole(told: Any) -> None:
     intervals = told["backfilled"]["intervals"]
     assert [start for start, _ in intervals] == [

@@ -15,7 +15,7 @@ from airflow.dag_processing.bundles.manager import DagBundlesManager
 from airflow.dag_processing.dagbag import DagBag, sync_bag_to_db
 from airflow.jobs.job import Job
 from airflow.jobs.scheduler_job_runner import SchedulerJobRunner
-from airflow.models.asset import AssetModel
+from airflow.models.asset import AssetDagRunQueue, AssetModel
 from airflow.models.backfill import AlreadyRunningBackfill, ReprocessBehavior, _create_backfill
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
@@ -43,7 +43,16 @@ def main(dags_folder: Path, extra: dict[str, Any], nights: list[str]) -> None:
     with create_session() as session:
         DagBundlesManager().sync_bundles_to_db(session=session)
     sync_bag_to_db(bag, "dags-folder", None)
-    sys.stdout.write(json.dumps({"started": started_by_an_event(extra), "backfilled": backfilled(*nights)}) + "\n")
+    sys.stdout.write(
+        json.dumps(
+            {
+                "started": started_by_an_event(extra),
+                "queued": queued_by_a_partition(extra),
+                "backfilled": backfilled(*nights),
+            }
+        )
+        + "\n"
+    )
 
 
 def started_by_an_event(extra: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +77,15 @@ def started_by_an_event(extra: dict[str, Any]) -> dict[str, Any]:
             }
             for run in runs
         }
+
+
+def queued_by_a_partition(extra: dict[str, Any]) -> list[str]:
+    """Which DAGs an event of the same view queues that has a partition key."""
+    with create_session() as session:
+        model = session.scalars(select(AssetModel).where(AssetModel.uri == asset("terms").uri)).one()
+        asset_manager.register_asset_change(asset=model, extra=extra, partition_key="2026-01-05", session=session)
+        session.flush()
+        return list(session.scalars(select(AssetDagRunQueue.target_dag_id)))
 
 
 def backfilled(first: str, last: str) -> dict[str, Any]:
