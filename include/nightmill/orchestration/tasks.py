@@ -157,8 +157,9 @@ def publish(batch_id: int) -> None:
     who = getattr(context["dag_run"], "triggering_user_name", None) or "airflow"
     with as_airflow_failure():
         shown = stage.run(environment(), batch_id, who)
-        event = {} if shown is None else stage.event_of(environment(), shown)
     if shown is not None:
+        with as_airflow_failure():
+            event = stage.event_of(environment(), shown)
         context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)
 
 
