@@ -61,11 +61,6 @@ class AfterAssets(Config):
             raise ValueError("expected a list of assets under `all` or under `any`, not under both")
         return self
 
-    @property
-    def views(self) -> tuple[str, ...]:
-        """The nightmill views among them."""
-        return tuple(one.view for one in (*self.all, *self.any) if one.view is not None)
-
 
 class DagSettings(Config):
     """How Airflow runs the job. See docs/schedule.md."""

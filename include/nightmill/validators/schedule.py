@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from nightmill.domain.dag_settings import BY_INTERVAL, mode_of
 from nightmill.domain.errors import Mistake
@@ -64,9 +64,26 @@ def _bad_overlap(job: Job) -> _Found:
 
 
 def _bad_loop(job: Job) -> _Found:
+    for place, view in _followed(job):
+        if view == job.publish.view:
+            problem = "this is the job's own view: each run would start the next one"
+            yield place, problem, "Name a view that another job publishes."
+
+
+def unpublished_views(job: Job, content: bytes, known: Set[str]) -> Iterator[Mistake]:
+    """Views in `after_assets` that no job publishes: the job would wait without end. A warning, because another
+    deployment's jobs can stand elsewhere."""
+    for place, view in _followed(job):
+        if view not in known:
+            problem = f"no job folder here publishes the view {view!r}{hint(view, known)}"
+            remedy = "Correct it, unless its job folder is still to come: until then nothing starts this job."
+            yield Mistake("job.yaml", YamlLines(content).line(place), ".".join(map(str, place)), problem, remedy)
+
+
+def _followed(job: Job) -> Iterator[tuple[Place, str]]:
+    """The nightmill views that a job follows, each with its place in job.yaml."""
     after = job.dag.after_assets
-    if after is not None and job.publish.view in after.views:
-        of = "all" if after.all else "any"
-        index = [one.view for one in (*after.all, *after.any)].index(job.publish.view)
-        problem = "this is the job's own view: each run would start the next one"
-        yield ("dag", "after_assets", of, index, "view"), problem, "Name a view that another job publishes."
+    for of in ("all", "any"):
+        for index, one in enumerate(getattr(after, of, ())):
+            if one.view is not None:
+                yield ("dag", "after_assets", of, index, "view"), one.view
