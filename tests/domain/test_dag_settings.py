@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import pytest
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.dag_settings import BY_INTERVAL, DagSettings, mode_of
-from nightmill.domain.publish_settings import Publish
+from nightmill.domain.dag_settings import DagSettings
 from nightmill.validators.definition import mistakes_of
 
 DAILY = "schedule: '0 2 * * *'\n"
 LINE = JOB_YAML.count("\n") + 1  # of what is added behind
 
 
-def said(more: str) -> list[str]:
-    files = {"job.yaml": (JOB_YAML + more).encode(), "prompt.md": PROMPT.encode(), "output.py": OUTPUT.encode()}
+def said(more: str, job: str = JOB_YAML) -> list[str]:
+    files = {"job.yaml": (job + more).encode(), "prompt.md": PROMPT.encode(), "output.py": OUTPUT.encode()}
     return [str(one) for one in mistakes_of(JobDefinition("nightly", files))]
 
 
@@ -82,10 +80,6 @@ def test_the_past_is_caught_up_only_from_a_day_that_the_job_names() -> None:
     assert found.startswith(f"job.yaml:{LINE + 1}: dag.catchup: a run for every interval since start_date starts at")
 
 
-def test_a_job_without_a_mode_replaces_its_view() -> None:
-    class ByInterval(Publish):
-        mode: str = BY_INTERVAL
-
-    assert mode_of(Publish(view="terms")) == "replace"
-    found: Any = mode_of(ByInterval(view="terms"))
-    assert found == "by_interval"
+def test_runs_of_different_intervals_may_overlap() -> None:
+    text = JOB_YAML.replace("{view: notes}", "{view: notes, mode: by_interval}") + "dag: {max_active_runs: 3}\n"
+    assert said("", text) == []

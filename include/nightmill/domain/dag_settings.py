@@ -8,11 +8,9 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from nightmill.domain.config import DAY, Config, Identifier, known_zone
-from nightmill.domain.publish_settings import Publish
 
 FIRST_DAY = date(2025, 1, 1)
 MOST_ASSETS = 50
-REPLACE, BY_INTERVAL = "replace", "by_interval"
 _NO_ASSET_NAME = frozenset({"self", "context"})  # Airflow's words for other things
 
 
@@ -107,8 +105,3 @@ class DagSettings(Config):
         if isinstance(value, datetime) or not isinstance(value, date | str) or text.isdigit():
             raise ValueError("expected a day such as 2026-01-31")
         return value
-
-
-def mode_of(publish: Publish) -> str:
-    """What a publication replaces: the view, or one data interval of it."""
-    return str(getattr(publish, "mode", REPLACE))

@@ -14,6 +14,7 @@ from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.prompt_messages import ROLES
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
@@ -127,8 +128,8 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
 
 
 def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
-    """The view is one batch: a query of one night's rows takes the rows of all other nights from its readers."""
-    if not is_window(job.source.query):
+    """A view of mode replace is one batch: a query of one night's rows takes all other nights from its readers."""
+    if not is_window(job.source.query) or job.publish.mode is not PublishMode.REPLACE:
         return
     offset = next(at for name, at in parameters_of(job.source.query) if name == "data_interval_start")
     line = YamlLines(content).line_in_text(("source", "query"), offset)
@@ -136,7 +137,8 @@ def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
 
 
 _ALL_NIGHTS = (
-    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call); "
-    "keep it only where readers want the newest interval alone."
+    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call), or "
+    "set publish.mode to by_interval, so that the view grows by each interval; keep it as it is only where readers want "
+    "the newest interval alone."
 )
 _FINE = "Correct it, unless the source query returns a column of this name."

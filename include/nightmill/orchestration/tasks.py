@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
-from nightmill.domain.dag_settings import BY_INTERVAL, mode_of
 from nightmill.domain.data_interval import is_window, moment, span_of
 from nightmill.domain.job import Job
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
@@ -188,7 +188,7 @@ def _data_interval(params: dict[str, Any], context: Any, job: Job) -> tuple[date
     start, end = (moment(name, params.pop(name, None)) for name in ("data_interval_start", "data_interval_end"))
     if start is not None and end is not None:
         return start, end
-    gapless = is_window(job.source.query) or mode_of(job.publish) == BY_INTERVAL
+    gapless = is_window(job.source.query) or job.publish.mode is PublishMode.BY_INTERVAL
     announced = span_of(_events(context), gapless=gapless)
     otherwise = announced or (run.data_interval_start, run.data_interval_end)
     return start or otherwise[0], end or otherwise[1]

@@ -6,11 +6,11 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from nightmill.domain.dag_settings import REPLACE, mode_of
 from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.filters import Filter, as_json
 from nightmill.domain.job import Job
 from nightmill.domain.priority import Priority
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
@@ -47,7 +47,7 @@ def _end(word: str, value: Any) -> str:
 
 
 def _run(job: Job) -> dict[str, Param]:
-    replaces_all = is_window(job.source.query) and mode_of(job.publish) == REPLACE
+    replaces_all = is_window(job.source.query) and job.publish.mode is PublishMode.REPLACE
     window = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if replaces_all else ""
     return {
         "limit": _field(

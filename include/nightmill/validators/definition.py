@@ -13,6 +13,7 @@ from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job_code import contained
 from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import FILE, TYPES, line_of
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
 from nightmill.domain.yaml_mistakes import first_of
@@ -51,6 +52,7 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
         found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += schedule_mistakes(definition.job, definition.files["job.yaml"])
+        found += _mode_to_come(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
     return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
@@ -70,6 +72,13 @@ def _times_of_no_zone(definition: JobDefinition) -> Iterator[Mistake]:
         problem = "asks for times without a zone (NaiveDatetime), and the job names no zone for them"
         remedy = "Set validation.time_zone in job.yaml, such as Europe/Berlin, or use datetime."
         yield Mistake("output.py", None, "Output", problem, remedy)
+
+
+def _mode_to_come(definition: JobDefinition) -> Iterator[Mistake]:
+    if definition.job.publish.mode is PublishMode.BY_KEY:
+        line = YamlLines(definition.files["job.yaml"]).line(("publish", "mode"))
+        remedy = "Use replace or by_interval."
+        yield Mistake("job.yaml", line, "publish.mode", "by_key is not available yet", remedy)
 
 
 def _unknown_expectations(content: bytes) -> Iterator[Mistake]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Set
 
-from nightmill.domain.dag_settings import BY_INTERVAL, mode_of
 from nightmill.domain.errors import Mistake
 from nightmill.domain.job import Job
 from nightmill.domain.nearest import hint, listed
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.yaml_lines import Place, YamlLines
 
 _PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
@@ -57,10 +57,10 @@ def _bad_catchup(job: Job) -> _Found:
 
 
 def _bad_overlap(job: Job) -> _Found:
-    mode = mode_of(job.publish)
-    if job.dag.max_active_runs > 1 and mode != BY_INTERVAL:
+    mode = job.publish.mode
+    if job.dag.max_active_runs > 1 and mode is not PublishMode.BY_INTERVAL:
         problem = f"runs of a job with publish.mode {mode} replace each other's result, so they do not overlap"
-        yield ("dag", "max_active_runs"), problem, f"Set it to 1, or use publish.mode {BY_INTERVAL}."
+        yield ("dag", "max_active_runs"), problem, f"Set it to 1, or use publish.mode {PublishMode.BY_INTERVAL}."
 
 
 def _bad_loop(job: Job) -> _Found:
