@@ -129,6 +129,7 @@ def test_a_query_of_one_interval_is_warned_of_with_its_line_because_the_view_sho
         assert warnings[0]["line"] == 5
         assert "each run replaces the view" in warnings[0]["problem"]
         assert "Leave the interval out" in warnings[0]["remedy"]
+        assert "publish.mode to by_interval" in warnings[0]["remedy"]
 
 
 def test_a_job_that_follows_a_view_which_nobody_publishes_is_warned_of(

@@ -20,8 +20,8 @@ NIGHTLY = "schedule: '0 2 * * *'\n"
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def built(more: str) -> Any:
-    files = {"job.yaml": (JOB_YAML + more).encode(), "prompt.md": PROMPT.encode(), "output.py": OUTPUT.encode()}
+def built(more: str, job_yaml: str = JOB_YAML) -> Any:
+    files = {"job.yaml": (job_yaml + more).encode(), "prompt.md": PROMPT.encode(), "output.py": OUTPUT.encode()}
     return build_dag(JobDefinition("nightly", files), Path("nightly"))
 
 
@@ -76,6 +76,12 @@ def test_the_past_is_caught_up_from_the_first_day_where_the_job_asks_for_that() 
 
     assert first(served(NIGHTLY + "dag: {start_date: 2026-01-31, catchup: true}\n")).date().isoformat() == "2026-01-31"
     assert datetime.now(UTC) - first(served(NIGHTLY)) <= timedelta(days=2)
+
+
+def test_runs_may_overlap_where_each_has_an_interval_of_its_own() -> None:
+    assert served(NIGHTLY).max_active_runs == 1
+    job_yaml = JOB_YAML.replace("{view: notes}", "{view: notes, mode: by_interval}")
+    assert built(NIGHTLY + "dag: {max_active_runs: 3}\n", job_yaml).max_active_runs == 3
 
 
 def test_retries_and_their_wait_are_the_jobs_own_and_the_longest_wait_is_never_shorter() -> None:

@@ -104,6 +104,12 @@ def test_a_hole_between_the_events_stops_a_job_that_reads_one_interval_before_it
     assert pipeline.sql("select count(*) from nightmill.batch") == [(0,)]
 
 
+def test_a_hole_stops_a_job_whose_view_has_the_newest_batch_of_each_interval(freeze: Any, pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "{view: notes}", "{view: notes, mode: by_interval}")
+    with pytest.raises(AirflowFailException, match="their data intervals do not join"):
+        freeze(event(5, 6), event(8, 9), airflow=(None, None))
+
+
 def test_a_hole_does_not_matter_to_a_job_that_reads_everything(freeze: Any) -> None:
     assert freeze(event(5, 6), event(8, 9), airflow=(None, None)) == (day(5), day(9))
 

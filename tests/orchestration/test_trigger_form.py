@@ -107,6 +107,12 @@ def test_a_job_of_one_interval_says_in_its_form_that_a_run_replaces_all_others(w
     assert ("Each run replaces the view: it then shows the rows of that run's interval and no others" in said) == warned
 
 
+def test_a_job_whose_view_keeps_all_intervals_does_not_say_that() -> None:
+    source = JOB["source"] | {"query": "select 1 where at >= %(data_interval_start)s"}
+    job = Job.model_validate(JOB | {"source": source, "publish": {"view": "v", "mode": "by_interval"}})
+    assert "Each run replaces the view" not in (trigger_form(job)["publish"].description or "")
+
+
 @pytest.mark.parametrize(
     "runs",
     [

@@ -137,8 +137,8 @@ def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
 
 
 _ALL_NIGHTS = (
-    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call), or "
-    "set publish.mode to by_interval, so that the view grows by each interval; keep it as it is only where readers want "
-    "the newest interval alone."
+    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call), "
+    "or set publish.mode to by_interval, so that the view grows by each interval; keep it as it is only where readers "
+    "want the newest interval alone."
 )
 _FINE = "Correct it, unless the source query returns a column of this name."
