@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import re
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import Field, StringConstraints, field_validator
 
-from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, refuse_no_json
+from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
+from nightmill.domain.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
 from nightmill.domain.gate_settings import Gold, Quality
-from nightmill.domain.nearest import hint
 from nightmill.domain.publish_settings import Publish
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -189,12 +188,7 @@ class Validation(Config):
     @field_validator("time_zone")
     @classmethod
     def _a_zone_is_known(cls, value: str | None) -> str | None:
-        try:
-            if value is not None:
-                ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"is no time zone of the IANA list{hint(value or '', available_timezones())}") from None
-        return value
+        return None if value is None else known_zone(value)
 
 
 class Retry(Config):
@@ -329,8 +323,11 @@ class Job(Config):
     maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(
-        default=None, max_length=100, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.'
+        default=None,
+        max_length=100,
+        description='Cron in dag.timezone, such as "0 2 * * *"; null = by hand, or after assets (dag.after_assets).',
     )
+    dag: DagSettings = DagSettings()
 
 
 # nightmill's own DAGs, which are named nightmill_<name> like those of jobs.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
@@ -69,3 +70,11 @@ def _already_published(conn: Connection, shown: Published | None, batch: Batch) 
         f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
         "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
     )
+
+
+def event_of(shown: Published) -> dict[str, Any]:
+    """What an asset event says of a publication: what was published where, and the data interval of its rows, from
+    which a job that follows takes its own."""
+    interval = {"data_interval_start": shown.data_interval_start, "data_interval_end": shown.data_interval_end}
+    said = {name: moment and moment.isoformat() for name, moment in interval.items()}
+    return {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq, **said}

@@ -20,9 +20,9 @@ from nightmill.domain.yaml_mistakes import first_of
 from nightmill.validators.answer_types import asks_for_naive_times
 from nightmill.validators.argument_types import unfit_values
 from nightmill.validators.expectations import arguments_of, known_expectations
+from nightmill.validators.schedule import schedule_mistakes
 from nightmill.validators.schema import AnswerReader, strict_schema
 
-_PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
 _ORDER = ("job.yaml", "prompt.md", "output.py", "checks.yaml")  # in which people read a folder
 
 
@@ -51,7 +51,7 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
     if argument_types:
         found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
-        found += _bad_schedule(definition)
+        found += schedule_mistakes(definition.job, definition.files["job.yaml"])
         found += _mode_to_come(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
     return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
@@ -72,30 +72,6 @@ def _times_of_no_zone(definition: JobDefinition) -> Iterator[Mistake]:
         problem = "asks for times without a zone (NaiveDatetime), and the job names no zone for them"
         remedy = "Set validation.time_zone in job.yaml, such as Europe/Berlin, or use datetime."
         yield Mistake("output.py", None, "Output", problem, remedy)
-
-
-def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
-    schedule = definition.job.schedule
-    if schedule is None or schedule in _PRESETS:
-        return
-    from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
-
-    problem, fields = None, schedule.split()
-    if not croniter.is_valid(schedule):
-        problem = f"no cron expression{hint(schedule, _PRESETS)}"
-    elif not schedule.startswith("@") and len(fields) != 5:
-        problem = f"expected five fields, found {len(fields)}: a sixth one would be the seconds at which it runs"
-    elif any(field.upper().startswith("R") for field in fields):
-        problem = "R stands for a moment at random, another one at each look"
-    else:
-        try:
-            croniter(schedule).get_next()
-        except CroniterBadDateError:
-            problem = "this moment never comes"
-    if problem:
-        line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
-        remedy = f'Write minute, hour, day, month and weekday, such as "0 2 * * *", or one of {listed(_PRESETS)}; UTC.'
-        yield Mistake("job.yaml", line, "schedule", problem, remedy)
 
 
 def _mode_to_come(definition: JobDefinition) -> Iterator[Mistake]:
