@@ -11,12 +11,14 @@ import psycopg
 import pytest
 from fastapi import HTTPException
 from fastapi.testclient import TestClient
+from support.gated import APPROVE, approve, ask, checked, settled
 from support.pipeline import Pipeline
 from support.steps import cancel, one_shard, run_unchecked, set_faults
 
 from nightmill.console.app import create_app
 from nightmill.domain.addresses import MOUNT, batch_page, shard_page
 from nightmill.domain.errors import NightmillError, SourceError
+from nightmill.gates.approve import Answer, answered
 from nightmill.local.postgres import Server
 from nightmill.storage import batches, ledger
 from nightmill.storage.ledger import Connection
@@ -170,6 +172,21 @@ def test_a_blocked_batch_says_what_to_do_and_which_task_to_clear(pipeline: Pipel
         page = text_of(browser, address)
         assert "The batch waits for a person: The budget is used up." in page
         assert "clear the task of preflight" in page
+
+
+def test_a_batch_that_waits_for_an_approval_says_where_to_answer_and_afterwards_by_whom_it_was_given(
+    pipeline: Pipeline, browser: TestClient
+) -> None:
+    pipeline.edit("job.yaml", "publish:", APPROVE)
+    batch = settled(pipeline)
+    checked(pipeline, batch)
+    approve(pipeline, batch)
+    page = text_of(browser, batch_page(DAG, "run-1"))
+    assert "The batch waits for a person: waits for an approval, until 20" in page
+    assert "Answer in Airflow, on the task approve" in page
+    assert "approve: waiting at" in page
+    ask(pipeline, batch, answered(Answer(True, "anna", pipeline.env.now())))
+    assert "approve: passed by anna at" in text_of(browser, batch_page(DAG, "run-1"))
 
 
 def test_a_batch_whose_freezing_failed_says_which_task_to_clear(pipeline: Pipeline, browser: TestClient) -> None:

@@ -15,10 +15,10 @@ from support.pipeline import Pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 NOWHERE = "postgres://x:y@127.0.0.1:1/none"
-CANCEL, REPLAY = (f"/api/v2/dags/nightmill_{name}/dagRuns" for name in ("cancel", "replay"))
+CANCEL, PUBLISH, REPLAY = (f"/api/v2/dags/nightmill_{name}/dagRuns" for name in ("cancel", "publish", "replay"))
 
 
-def test_cancel_and_replay_need_the_right_to_the_jobs_own_dag(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_cancel_publish_and_replay_need_the_right_to_the_jobs_own_dag(pipeline: Pipeline, tmp_path: Path) -> None:
     mine = pipeline.freeze("run-1").batch_id
     foreign = pipeline.freeze("run-2", dag_id="nightmill_other").batch_id
     by_run = {"dag_id": JOB_DAG, "run_id": "run-1"}
@@ -36,6 +36,8 @@ def test_cancel_and_replay_need_the_right_to_the_jobs_own_dag(pipeline: Pipeline
         ({"who": "bob", "path": CANCEL, "conf": {"batch": str(mine)}}, [404, "no such batch"]),
         ({"who": "bob", "path": CANCEL, "body": f'{{"conf": {{"batch": {mine}, "x": {"[" * 9000}'}, [400, "too deep"]),
         ({"who": "bob", "path": CANCEL, "body": "{" + " " * 1_000_000}, [413, "too large"]),
+        ({"who": "bob", "path": PUBLISH, "conf": {"batch": mine}}, refused),
+        ({"who": "bob", "path": PUBLISH, "conf": {"batch": foreign}}, [200, "bob"]),
         ({"who": "bob", "path": CANCEL, "conf": {"batch": foreign}}, [200, "bob"]),
         ({"who": "bob", "path": REPLAY, "conf": {"job": "license_audit"}}, [200, "bob"]),
         ({"who": "ann", "path": CANCEL, "conf": {"batch": mine}}, [200, "ann"]),

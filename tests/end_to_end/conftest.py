@@ -1,5 +1,5 @@
 """One real stack for all end-to-end tests, with jobs in a foreign directory: `notes` asks another provider under a key,
-`letters` the stack's own, `postcards` and `parcels` one that their tests hold back, and `nights` one of its own."""
+`letters` the stack's own, `postcards` and `parcels` one that their tests hold back; `nights` and `permits` theirs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.foreign_jobs import ITEMS, LETTERS, NIGHTS, NOTES, PARCELS, POSTCARDS, fill_source, write_job
+from support.approvals_story import PUBLISH, Approvals
+from support.approvals_story import tell as tell_approvals
+from support.foreign_jobs import ITEMS, LETTERS, NIGHTS, NOTES, PARCELS, PERMITS, POSTCARDS, fill_source, write_job
 from support.letters_story import Letters, tell
 from support.nights_story import EVERY_MINUTE, Nights
 from support.nights_story import tell as tell_nights
@@ -36,27 +38,31 @@ def site(postgres_server: Server) -> Iterator[Site]:
     fill_source(source, "postcards", 5)
     fill_source(source, "parcels", 24)
     fill_source(source, "nights", 6)
+    fill_source(source, "permits", 4)
     write_job(root / "my_jobs", "notes", "other_provider", shards=4)
     write_job(root / "my_jobs", "letters", "nightmill_provider", shards=2)
     write_job(root / "my_jobs", "postcards", "slow_provider", shards=1)
     write_job(root / "my_jobs", "parcels", "slow_provider", shards=2)
     write_job(root / "my_jobs", "nights", "nights_provider", shards=1, schedule=EVERY_MINUTE)
+    write_job(root / "my_jobs", "permits", "permits_provider", shards=1, more="approve: {}\n")
     (root / "tmp").mkdir()
     provider = OtherProvider.start(root / "provider", BATCH_S)
     slow_provider = OtherProvider.start(root / "slow-provider", batch_s=0)
     nights_provider = OtherProvider.start(root / "nights-provider", batch_s=0)
+    permits_provider = OtherProvider.start(root / "permits-provider", batch_s=0)
     stack = Stack(StackSettings(home=root / "home", batch_seconds=BATCH_S))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NIGHTMILL_JOBS_PATH", str(root / "my_jobs"))
         patch.setenv("TMPDIR", str(root / "tmp"))
         patch.setenv("AIRFLOW_CONN_OTHER_SOURCE", source.replace("postgresql://", "postgres://"))
-        for name, one in (("OTHER", provider), ("SLOW", slow_provider), ("NIGHTS", nights_provider)):
+        providers = {"OTHER": provider, "SLOW": slow_provider, "NIGHTS": nights_provider, "PERMITS": permits_provider}
+        for name, one in providers.items():
             connection = json_connection(conn_type="generic", host=f"{one.url}/v1", password=PROVIDER_KEY)
             patch.setenv(f"AIRFLOW_CONN_{name}_PROVIDER", connection)
         try:
             running = stack.up()
             with running.client() as client:
-                for dag_id in (NOTES, LETTERS, POSTCARDS, PARCELS):
+                for dag_id in (NOTES, LETTERS, POSTCARDS, PARCELS, PERMITS, PUBLISH):
                     client.wait_for_dag(dag_id)
                     client.unpause(dag_id)
                 client.wait_for_dag(NIGHTS)  # its story lets it run
@@ -67,6 +73,7 @@ def site(postgres_server: Server) -> Iterator[Site]:
                 provider.stop()
                 slow_provider.stop()
                 nights_provider.stop()
+                permits_provider.stop()
                 shutil.rmtree(root)
                 postgres_server.drop_database("other_source")
 
@@ -85,6 +92,13 @@ def nights(site: Site) -> Iterator[Future[Nights]]:
         yield pool.submit(tell_nights, replace(site, client=client))
 
 
+@pytest.fixture(scope="package")
+def approvals(site: Site) -> Iterator[Future[Approvals]]:
+    """What came of the job `permits`, whose results a person approves beside the other tests."""
+    with site.running.client() as client, ThreadPoolExecutor(1) as pool:
+        yield pool.submit(tell_approvals, replace(site, client=client))
+
+
 @pytest.fixture(scope="package", autouse=True)
-def _started(letters: Future[Letters], nights: Future[Nights]) -> None:
+def _started(letters: Future[Letters], nights: Future[Nights], approvals: Future[Approvals]) -> None:
     """Start them before the first test."""

@@ -9,7 +9,7 @@ import psycopg
 CANARY = "canary-7d1f0e-document"
 PROMPT_CANARY = "canary-7d1f0e-prompt"
 NOTES, LETTERS, POSTCARDS = "nightmill_notes", "nightmill_letters", "nightmill_postcards"
-PARCELS, NIGHTS = "nightmill_parcels", "nightmill_nights"
+PARCELS, NIGHTS, PERMITS = "nightmill_parcels", "nightmill_nights", "nightmill_permits"
 ITEMS = 48
 
 JOB_YAML = """
@@ -49,11 +49,11 @@ class Output(BaseModel):
 '''
 
 
-def write_job(jobs: Path, name: str, provider: str, shards: int, schedule: str | None = None) -> None:
+def write_job(jobs: Path, name: str, provider: str, shards: int, schedule: str | None = None, more: str = "") -> None:
     folder = jobs / name
     folder.mkdir(parents=True)
     often = f'schedule: "{schedule}"\n' if schedule else ""
-    (folder / "job.yaml").write_text(JOB_YAML.format(name=name, provider=provider, shards=shards) + often)
+    (folder / "job.yaml").write_text(JOB_YAML.format(name=name, provider=provider, shards=shards) + often + more)
     (folder / "prompt.md").write_text(PROMPT)
     (folder / "output.py").write_text(OUTPUT)
 

@@ -37,7 +37,7 @@ def main(requests: list[dict[str, Any]], dags_folder: Path) -> None:
 
     initdb()
     bag = DagBag(dags_folder / "nightmill_ops.py", bundle_path=dags_folder, bundle_name="dags-folder")
-    assert {"nightmill_cancel", "nightmill_replay"} <= set(bag.dags), bag.import_errors
+    assert {"nightmill_cancel", "nightmill_publish", "nightmill_replay"} <= set(bag.dags), bag.import_errors
     with create_session() as session:
         DagBundlesManager().sync_bundles_to_db(session=session)
     sync_bag_to_db(bag, "dags-folder", None)

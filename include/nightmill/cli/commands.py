@@ -131,6 +131,13 @@ def replay(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
+def publish(arguments: argparse.Namespace) -> int:
+    """Show a preview to readers."""
+    from nightmill.cli import publish as command
+
+    return command.run(arguments)
+
+
 def cancel(arguments: argparse.Namespace) -> int:
     """Cancel one batch."""
     from nightmill.cli import maintain as command
@@ -219,6 +226,15 @@ def _operations(commands: Any, common: _Command, jobs: _Command) -> None:
     one.add_argument("--dry-run", action="store_true", help="say what would be sent again; trigger nothing")
     one.add_argument("--note", help="why; kept with the batch")
     one.set_defaults(run=replay)
+    one = commands.add_parser(
+        "publish", parents=[common], help="show a preview to readers: triggers nightmill_publish, which asks its gates"
+    )
+    one.add_argument("--batch", type=_number, required=True, help="its number, as `status` shows it")
+    one.add_argument(
+        "--confirm-narrowed", action="store_true", help="although it has a limit, or a filter of another value"
+    )
+    one.add_argument("--note", help="why; kept in the batch's history")
+    one.set_defaults(run=publish)
 
 
 def _add_maintenance(commands: Any, common: _Command, jobs: _Command) -> None:

@@ -39,14 +39,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def trigger(dag_id: str, given: Mapping[str, Any], variables: Mapping[str, str]) -> str:
-    """Start the run and return its id. Raises ConfigError where Airflow's address or login is missing, or the DAG is
-    unknown or paused."""
+def trigger(
+    dag_id: str, given: Mapping[str, Any], variables: Mapping[str, str], by_hand: str = "nightmill_replay"
+) -> str:
+    """Start the run and return its id; `by_hand` is the DAG that a person triggers instead.
+
+    Raises ConfigError where Airflow's address or login is missing, or the DAG is unknown or paused.
+    """
     missing = [name for name in (AIRFLOW_URL, AIRFLOW_USER, AIRFLOW_PASSWORD) if not variables.get(name)]
     if missing:
         raise ConfigError(
             f"{', '.join(missing)} not set: Airflow cannot be reached.",
-            "Set them, or trigger the DAG nightmill_replay in the UI.",
+            f"Set them, or trigger the DAG {by_hand} in the UI.",
         )
     with AirflowClient(variables[AIRFLOW_URL], variables[AIRFLOW_USER], variables[AIRFLOW_PASSWORD]) as client:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from nightmill.domain.gates import GateName
 from nightmill.domain.progress import LATE
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
 from nightmill.storage.batches import Batch
@@ -157,6 +158,11 @@ def _running(shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now:
 
 
 def _blocked(batch: Batch) -> list[str]:
+    if batch.blocked_by == GateName.APPROVE:
+        return [
+            f"The batch waits for a person: {batch.state_reason}.",
+            "Answer in Airflow, on the task approve; where it does not wait any more, clear it to be asked again.",
+        ]
     return [
         f"The batch waits for a person: {batch.state_reason}",
         f"When that is mended, clear the task of {batch.task_to_clear}; what was sent is still collected.",

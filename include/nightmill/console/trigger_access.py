@@ -1,4 +1,4 @@
-"""Who triggers nightmill_cancel or nightmill_replay must be allowed to do the same to the job's own DAG.
+"""Who triggers nightmill_cancel, _publish or _replay must be allowed to do the same to the job's own DAG.
 
 Their tasks cannot ask that: a task knows the name of the person, and no permissions. So it is asked where Airflow has
 the person's token, in the API server, before its own route gets the request. Checked against apache-airflow-core 3.3.2:
@@ -17,9 +17,9 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 ROUTE = re.compile(r"/dags/([^/]+)/dagRuns/?\Z")
-CANCEL, REPLAY = "nightmill_cancel", "nightmill_replay"
+CANCEL, PUBLISH, REPLAY = "nightmill_cancel", "nightmill_publish", "nightmill_replay"
 # What Airflow asks for where a run is marked as failed, and where one is triggered.
-METHODS = {CANCEL: "PUT", REPLAY: "POST"}
+METHODS = {CANCEL: "PUT", PUBLISH: "POST", REPLAY: "POST"}
 MOST_BYTES = 1_000_000
 
 

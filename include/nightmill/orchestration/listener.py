@@ -1,4 +1,5 @@
-"""A person who marks a run as failed asks for its batch to be cancelled; a run that fails by itself does not.
+"""A person who marks a run as failed asks for its batch to be cancelled; a run that fails by itself does not. A run of
+nightmill_publish only gives its preview up.
 
 How the two are told apart (apache-airflow-core 3.3.2, pinned by a test): where a person sets a run's state, in the UI
 or by REST, the API server calls the hook with the message below. Where a run fails by itself the scheduler calls it,
@@ -16,6 +17,7 @@ log = logging.getLogger(__name__)
 
 BY_A_PERSON = "Dag Run's state was manually set to `failed`."
 OURS = "nightmill_"
+PUBLISH = "nightmill_publish"  # its batch belongs to another run
 REASON = "its run was marked as failed"
 
 
@@ -26,12 +28,16 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
         return
     from nightmill.domain.errors import NightmillError, Terminal
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import cancel
+    from nightmill.stages import cancel, show_preview
 
     marked = f"Run {dag_run.run_id} of {dag_run.dag_id} was marked as failed"
     try:
         env = environment()
         try:
+            if dag_run.dag_id == PUBLISH:
+                batch = show_preview.give_up(env, dag_run.run_id)
+                log.info("%s: %s", marked, f"batch {batch.batch_id} is a preview again" if batch else "it had no batch")
+                return
             done = cancel.run(env, cancel.Target(dag_id=dag_run.dag_id, run_id=dag_run.run_id), REASON)
             log.info("%s: batch %s is cancelled", marked, done.batch.batch_id)
         except Terminal as fault:  # it has no batch, or that one has ended

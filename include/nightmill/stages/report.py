@@ -144,7 +144,8 @@ def _what_readers_see(report: Report) -> list[str]:
             f"this batch is a preview: {publications.readers_see(batch.view_name, shown)}",
             f"look at it: select * from nightmill.rows_{batch.view_name} where part_id = {batch.batch_id} "
             "(as nightmill_owner)",
-            "to show it: trigger a run with the same values and publish = yes; its answers are reused without a call",
+            f"to show it: python -m nightmill publish --batch {batch.batch_id}, or trigger nightmill_publish; or "
+            "trigger a run with the same values and publish = yes; its answers are reused without a call",
         ]
     if shown is not None:
         lines.append(

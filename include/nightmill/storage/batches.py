@@ -269,6 +269,17 @@ def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
     return move(conn, batch, BatchState.BLOCKED, reason, blocked_by=stage)
 
 
+def take_up(conn: Connection, batch: Batch, publish: Publishing, run_id: str) -> None:
+    """Note which run of nightmill_publish takes a preview up, or has given it up; in the transaction of its edge."""
+    conn.execute(sql.text("batch_take_up"), {"batch_id": batch.batch_id, "publish": str(publish), "run_id": run_id})
+
+
+def taken_up(conn: Connection, run_id: str) -> int | None:
+    """The batch that a run of nightmill_publish has taken up and not ended."""
+    row = conn.execute(sql.text("batch_taken_up"), {"run_id": run_id}).fetchone()
+    return row[0] if row else None
+
+
 def jobs(conn: Connection) -> set[str]:
     """The jobs that have a batch."""
     return {row[0] for row in conn.execute(sql.text("batch_jobs"))}

@@ -4,7 +4,7 @@ transaction with the batch's last edge."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, gates, sql
+from nightmill.storage import batches, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
 
@@ -77,16 +77,17 @@ def mode_of(conn: Connection, view: str) -> PublishMode:
     return PublishMode(row[0]) if row else PublishMode.REPLACE
 
 
-def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
+def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None]) -> Published:
     """Flip the view to this batch and end the batch, in the caller's transaction.
 
-    Order of locks: the batch's exclusive fence, then the view's pointer. Raises Blocked when a gate did not pass or
-    the view is held, Terminal when something newer is published already, or an interval that overlaps this one.
+    Order of locks: the batch's exclusive fence, then the view's pointer; then `admit` looks at the gates, and nothing
+    that it looks at can change any more. Raises Blocked when the view is held, Terminal when something newer is
+    published already, or an interval that overlaps this one, and what `admit` raises.
     """
     mine = part_of(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
-    _refuse_closed_gates(conn, batch)
     shown = current(conn, batch.view_name, lock=True)
+    admit()
     kept = _kept(conn, batch, shown, mine)
     if shown is not None and shown.held:
         raise Blocked(
@@ -183,13 +184,12 @@ def flip(
     return now_shown
 
 
-def stage(conn: Connection, batch: Batch) -> None:
-    """Leave a preview for a person: what the view shows stays, in the caller's transaction. Raises Blocked when a gate
-    did not pass."""
+def stage(conn: Connection, batch: Batch, admit: Callable[[], None]) -> None:
+    """Leave a preview for a person: what the view shows stays, in the caller's transaction. `admit` as above."""
     if batch.counts is None:
         raise _not_reconciled(batch)
     batches.move(conn, batch, BatchState.STAGED, "a preview")
-    _refuse_closed_gates(conn, batch)
+    admit()
 
 
 def readers_see(view: str, shown: Published | None) -> str:
@@ -204,12 +204,3 @@ def readers_see(view: str, shown: Published | None) -> str:
 
 def _not_reconciled(batch: Batch) -> Terminal:
     return Terminal(f"Batch {batch.batch_id} was not reconciled.", "Clear reconcile and its downstream tasks.")
-
-
-def _refuse_closed_gates(conn: Connection, batch: Batch) -> None:
-    missing = gates.not_passed(conn, batch.holder)
-    if missing:
-        raise Blocked(
-            f"Batch {batch.batch_id} has no recorded pass of {', '.join(missing)} in generation {batch.generation}.",
-            "Clear that gate's task: marking it as success opens nothing.",
-        )
