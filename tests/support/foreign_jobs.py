@@ -29,6 +29,7 @@ provider:
 shards: {{count: {shards}}}
 retry: {{max_attempts: 2, base_delay_s: 1}}
 quality: {{min_completion_rate: 0.9}}
+compare: {{max_gone_share: null, fields: {{title: {{measure: normalised}}}}}}
 publish: {{view: {name}}}
 """
 PROMPT = f"""{{{{ body }}}}

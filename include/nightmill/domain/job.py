@@ -13,7 +13,7 @@ from nightmill.domain.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
-from nightmill.domain.gate_settings import Approve, Gold, Quality
+from nightmill.domain.gate_settings import Approve, Compare, Gold, Quality
 from nightmill.domain.publish_settings import Publish
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -320,6 +320,7 @@ class Job(Config):
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    compare: Compare | None = None
     approve: Approve | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish

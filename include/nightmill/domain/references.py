@@ -31,6 +31,7 @@ def unknown_fields(content: bytes, fields: Set[str]) -> Iterator[Mistake]:
         )
     for index, field in enumerate(_entries(raw, "gold", "fields")):
         named.append((("gold", "fields", index), field))
+    named += [(("compare", "fields", field), field) for field in _names(raw, "compare", "fields")]
     for place, name in named:
         if isinstance(name, str) and name not in fields:
             key, line = ".".join(map(str, place)), YamlLines(content).line(place)
@@ -88,6 +89,12 @@ def _entries(value: Any, *keys: str) -> list[Any]:
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value if isinstance(value, list) else []
+
+
+def _names(value: Any, *keys: str) -> list[Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return list(value) if isinstance(value, dict) else []
 
 
 def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:

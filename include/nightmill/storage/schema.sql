@@ -39,6 +39,40 @@ end $$;
 
 ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) RETURNS TABLE(source_id text, tenant text, old jsonb, new jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    relation text;
+begin
+    select format('nightmill.%I', 'rows_' || one.view_name) into relation
+    from nightmill.batch as one
+    join nightmill.batch as other on other.view_name = one.view_name
+    where one.batch_id = new_batch and other.batch_id = old_batch;
+    if relation is null or cardinality(fields) = 0 then
+        return;
+    end if;
+    return query execute format(
+        'select sample.source_id, sample.tenant, %2$s, %3$s
+        from (
+            select now.source_id, now.tenant, now as new_row, before as old_row
+            from %1$s as now
+            join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
+                and before.part_id in (%8$s)
+            where now.batch_id = %4$s and now.part_id in (%7$s) and (%6$s)
+            order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
+            limit $2
+        ) as sample',
+        relation, nightmill.cut_values('old_row', 'new_row', fields), nightmill.cut_values('new_row', 'old_row', fields),
+        new_batch, old_batch,
+        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name),
+        nightmill.parts_of(new_batch), nightmill.parts_of(old_batch)
+    ) using coalesce(tenants_first, '{}'), most;
+end $_$;
+
+ALTER FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -69,6 +103,19 @@ begin
 end $$;
 
 ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    select format('jsonb_strip_nulls(jsonb_object(%L::text[], array[%s]))', fields, string_agg(format(
+        'case when (sample.%2$I).%1$I is distinct from (sample.%3$I).%1$I '
+        'then coalesce(left(to_jsonb((sample.%2$I).%1$I) #>> ''{}'', 400), ''null'') end',
+        name, shown, beside), ', '))
+    from unnest(fields) as name
+$_$;
+
+ALTER FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -397,6 +444,17 @@ CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS t
 $$;
 
 ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.parts_of(batch bigint) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select batch || coalesce(string_agg(distinct ', ' || part_id, ''), '')
+    from nightmill.publication_part
+    where batch_id = batch and part_id <> batch
+$$;
+
+ALTER FUNCTION nightmill.parts_of(batch bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -1504,6 +1562,7 @@ GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_console;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_view_owner;
+GRANT USAGE ON SCHEMA nightmill TO nightmill_reviewer;
 
 GRANT USAGE ON SCHEMA results TO nightmill_writer;
 GRANT USAGE ON SCHEMA results TO nightmill_reader;
@@ -1512,8 +1571,13 @@ GRANT USAGE ON SCHEMA results TO nightmill_view_owner;
 REVOKE ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) TO nightmill_writer;
 
+REVOKE ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) TO nightmill_reviewer;
+
 REVOKE ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
 
@@ -1546,6 +1610,8 @@ GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO
 
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.parts_of(batch bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 
