@@ -8,7 +8,7 @@ import logging
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, publications
+from nightmill.storage import batches, holds, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.publications import Published
@@ -27,7 +27,7 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
         batches.refuse_without_data(batch)
         before = publications.current(conn, batch.view_name)
         if batch.state is BatchState.PUBLISHED:
-            return _already_published(before, batch_id, batch.view_name)
+            return _already_published(conn, before, batch)
         if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, publications.readers_see(batch.view_name, before))
             return None
@@ -58,11 +58,20 @@ def _stage(conn: Connection, batch: Batch, before: Published | None) -> None:
     log.info("batch %s is a preview: %s", batch.batch_id, publications.readers_see(batch.view_name, before))
 
 
-def _already_published(shown: Published | None, batch_id: int, view: str) -> Published:
+def _already_published(conn: Connection, shown: Published | None, batch: Batch) -> Published:
+    view, batch_id = batch.view_name, batch.batch_id
     if shown is not None and shown.batch_id == batch_id:
         log.info("results.%s shows batch %s already", view, batch_id)
         return shown
+    hold = holds.newest_of_batch(conn, batch)
+    now = f"results.{view} shows batch {shown.batch_id if shown else 'none'} now"
+    if hold is not None:
+        raise Terminal(
+            f"Batch {batch_id} was published before, and {hold.why}; {now}.",
+            f"To show it again: `python -m nightmill rollback {view} --to SEQ` with its publication, which `history` "
+            "names. To replace it, trigger a new run.",
+        )
     raise Terminal(
-        f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
-        "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
+        f"Batch {batch_id} was published before; {now}.",
+        "A newer batch was published: trigger a new run to publish again.",
     )

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, gates, sql
+from nightmill.storage import batches, gates, holds, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
 
@@ -29,7 +29,6 @@ class Published:
     publish_seq: int
     published_at: datetime
     gaps: int
-    held: bool
     mode: PublishMode
     part_id: int | None
     newness: list[datetime]
@@ -114,12 +113,7 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
             f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
             "Nothing: readers see the newer result, and the answers of this batch are kept for reuse.",
         )
-    if shown is not None and shown.held:
-        raise Blocked(
-            f"The view {batch.view_name} is held at batch {shown.batch_id}.",
-            "As nightmill_owner: update nightmill.published set held = false where view_name = "
-            f"'{batch.view_name}'; then clear publish.",
-        )
+    holds.refuse_held(conn, batch)
     return flip(conn, batch.view_name, "publish", [mine], published_by, batch_id=batch.batch_id)
 
 
