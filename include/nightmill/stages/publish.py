@@ -4,6 +4,7 @@ before that."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
@@ -59,10 +60,11 @@ def _stage(conn: Connection, batch: Batch, before: Published | None) -> None:
 
 
 def _already_published(conn: Connection, shown: Published | None, batch: Batch) -> Published:
-    view, batch_id = batch.view_name, batch.batch_id
-    if shown is not None and shown.batch_id == batch_id:
+    batch_id, view = batch.batch_id, batch.view_name
+    if shown is not None and publications.shows(conn, shown, batch):
         log.info("results.%s shows batch %s already", view, batch_id)
-        return shown
+        start, end = batch.data_interval_start, batch.data_interval_end
+        return replace(shown, batch_id=batch_id, data_interval_start=start, data_interval_end=end)
     hold = holds.newest_of_batch(conn, batch)
     now = f"results.{view} shows batch {shown.batch_id if shown else 'none'} now"
     if hold is not None:

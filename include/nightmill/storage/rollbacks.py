@@ -11,12 +11,13 @@ from psycopg.rows import class_row
 
 from nightmill.domain.errors import ConfigError, Terminal, Transient
 from nightmill.domain.interval_choice import Interval
+from nightmill.domain.parts import Part
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.rollback_parts import parts_for
 from nightmill.storage import holds, publications, sql
 from nightmill.storage.holds import Hold, NewHold
 from nightmill.storage.ledger import Connection, refusals
-from nightmill.storage.publications import Part, Published
+from nightmill.storage.publications import Published
 
 KINDS = ("publish", "rollback")  # what can be gone back to: the others change no reader's rows
 
@@ -113,7 +114,7 @@ def _plan_interval(conn: Connection, shown: Published, now: list[Part], interval
     values = {"view_name": view, "publish_seq": shown.publish_seq, "batch_id": mine.batch_id}
     bounds = {"interval_start": interval[0], "interval_end": interval[1]}
     row = conn.execute(sql.text("rollback_interval_before"), values | bounds).fetchone()
-    wanted = {one.batch_id for one in now} - {mine.batch_id} | ({row[1]} if row else set())
+    wanted = {one.batch_id for one in now} - {mine.batch_id} | set(row[1] if row else ())
     then = publications.parts(conn, row[0]) if row else []
     return _planned(conn, shown, now, then, wanted, row[0] if row else None, interval)
 
