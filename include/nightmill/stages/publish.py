@@ -12,7 +12,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.gates import registry
-from nightmill.storage import batches, publications
+from nightmill.storage import batches, holds, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.publications import Published
@@ -68,9 +68,17 @@ def _already_published(conn: Connection, shown: Published | None, batch: Batch) 
         log.info("results.%s shows batch %s already", view, batch_id)
         start, end = batch.data_interval_start, batch.data_interval_end
         return replace(shown, batch_id=batch_id, data_interval_start=start, data_interval_end=end)
+    hold = holds.newest_of_batch(conn, batch)
+    now = f"results.{view} shows batch {shown.batch_id if shown else 'none'} now"
+    if hold is not None:
+        raise Terminal(
+            f"Batch {batch_id} was published before, and {hold.why}; {now}.",
+            f"To show it again: `python -m nightmill rollback {view} --to SEQ` with its publication, which `history` "
+            "names. To replace it, trigger a new run.",
+        )
     raise Terminal(
-        f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
-        "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
+        f"Batch {batch_id} was published before; {now}.",
+        "A newer batch was published: trigger a new run to publish again.",
     )
 
 

@@ -12,11 +12,11 @@ import orjson
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, sql
+from nightmill.storage import batches, holds, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
 
@@ -32,7 +32,6 @@ class Published:
     publish_seq: int
     published_at: datetime
     gaps: int
-    held: bool
     mode: PublishMode
     part_id: int | None
     newness: list[datetime]
@@ -89,13 +88,8 @@ def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
     shown = current(conn, batch.view_name, lock=True)
     admit()
+    holds.refuse_held(conn, batch)
     kept = _kept(conn, batch, shown, mine)
-    if shown is not None and shown.held:
-        raise Blocked(
-            f"The view {batch.view_name} is held at batch {shown.batch_id}.",
-            "As nightmill_owner: update nightmill.published set held = false where view_name = "
-            f"'{batch.view_name}'; then clear publish.",
-        )
     return flip(conn, batch.view_name, "publish", [*kept, mine], published_by, batch_id=batch.batch_id)
 
 

@@ -193,6 +193,27 @@ end $$;
 
 ALTER FUNCTION nightmill.guard_batch() OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.guard_hold() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if tg_op = 'UPDATE' then
+        if old.released_at is not null then
+            raise exception 'the hold % of view % was released before', old.hold_id, old.view_name
+                using errcode = 'NM001';
+        end if;
+    elsif new.released_at is not null or not exists (
+        select from nightmill.publication
+        where publish_seq = new.publish_seq and view_name = new.view_name and kind = 'rollback'
+    ) then
+        raise exception 'a hold of view % needs a rollback of it', new.view_name using errcode = 'NM001';
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_hold() OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.guard_payload_segment() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -942,6 +963,45 @@ ALTER TABLE nightmill.gate_verdict ALTER COLUMN verdict_id ADD GENERATED ALWAYS 
     CACHE 1
 );
 
+CREATE TABLE nightmill.hold (
+    hold_id bigint NOT NULL,
+    view_name text NOT NULL,
+    interval_start timestamp with time zone,
+    interval_end timestamp with time zone,
+    publish_seq bigint NOT NULL,
+    taken_back bigint[] NOT NULL,
+    reason text,
+    held_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    held_by text NOT NULL,
+    request text,
+    revoke boolean DEFAULT false NOT NULL,
+    revoked bigint,
+    released_at timestamp with time zone,
+    released_by text,
+    CONSTRAINT released_by_somebody CHECK (((released_at IS NULL) = (released_by IS NULL))),
+    CONSTRAINT revoked_before_released CHECK (((released_at IS NULL) OR (NOT revoke) OR (revoked IS NOT NULL))),
+    CONSTRAINT view_or_interval CHECK (((interval_start IS NULL) = (interval_end IS NULL)))
+);
+
+ALTER TABLE nightmill.hold OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.hold IS 'What a rollback took back, and until when runs must not publish: the whole view, or the interval';
+
+COMMENT ON COLUMN nightmill.hold.publish_seq IS 'The publication of the rollback';
+
+COMMENT ON COLUMN nightmill.hold.request IS 'The run that asked for it: its retry does nothing twice';
+
+COMMENT ON COLUMN nightmill.hold.revoke IS 'Whether its answers are to be asked for again; revoked: how many they were';
+
+ALTER TABLE nightmill.hold ALTER COLUMN hold_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.hold_hold_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE nightmill.item (
     batch_id bigint NOT NULL,
     ordinal bigint NOT NULL,
@@ -1167,7 +1227,6 @@ CREATE TABLE nightmill.published (
     publish_seq bigint NOT NULL,
     published_at timestamp with time zone NOT NULL,
     gaps bigint NOT NULL,
-    held boolean DEFAULT false NOT NULL,
     mode text DEFAULT 'replace'::text NOT NULL,
     part_id bigint,
     CONSTRAINT one_part_or_intervals CHECK (
@@ -1232,12 +1291,15 @@ CREATE TABLE nightmill.result (
     answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     cached_tokens integer,
     cache_write_tokens integer,
-    reasoning_tokens integer
+    reasoning_tokens integer,
+    revoked_at timestamp with time zone
 );
 
 ALTER TABLE nightmill.result OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.result IS 'Accepted answers with provenance; one effective revision per idempotency key';
+
+COMMENT ON COLUMN nightmill.result.revoked_at IS 'Since when no run reuses it, because a rollback revoked it';
 
 ALTER TABLE nightmill.result ALTER COLUMN result_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.result_result_id_seq
@@ -1407,6 +1469,12 @@ ALTER TABLE ONLY nightmill.deployment
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_pkey PRIMARY KEY (verdict_id);
 
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_pkey PRIMARY KEY (hold_id);
+
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_request_key UNIQUE (request);
+
 ALTER TABLE ONLY nightmill.maintenance_action
     ADD CONSTRAINT maintenance_action_pkey PRIMARY KEY (action_id);
 
@@ -1475,6 +1543,10 @@ CREATE INDEX dead_letter_key ON nightmill.dead_letter USING btree (key);
 
 CREATE INDEX gate_verdict_batch ON nightmill.gate_verdict USING btree (batch_id, gate, verdict_id DESC);
 
+CREATE INDEX hold_open ON nightmill.hold USING btree (view_name) WHERE (released_at IS NULL);
+
+CREATE INDEX hold_publication ON nightmill.hold USING btree (view_name, publish_seq);
+
 CREATE INDEX provider_batch_live ON nightmill.provider_batch USING btree (job) WHERE (state <> ALL (ARRAY['COLLECTED'::text, 'ABANDONED'::text]));
 
 CREATE INDEX provider_batch_of_account ON nightmill.provider_batch USING btree (account, model, provider_batch_id DESC);
@@ -1496,6 +1568,8 @@ CREATE INDEX stray_batch_open ON nightmill.stray_batch USING btree (found_at) WH
 CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, transition_id);
 
 CREATE TRIGGER guard_batch BEFORE INSERT OR UPDATE ON nightmill.batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_batch();
+
+CREATE TRIGGER guard_hold BEFORE INSERT OR UPDATE ON nightmill.hold FOR EACH ROW EXECUTE FUNCTION nightmill.guard_hold();
 
 CREATE TRIGGER guard_payload_segment BEFORE INSERT OR UPDATE ON nightmill.payload_segment FOR EACH ROW EXECUTE FUNCTION nightmill.guard_payload_segment();
 
@@ -1527,6 +1601,9 @@ ALTER TABLE ONLY nightmill.breaker
 
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
 
 ALTER TABLE ONLY nightmill.payload_segment
     ADD CONSTRAINT payload_segment_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
@@ -1588,6 +1665,8 @@ REVOKE ALL ON FUNCTION nightmill.fence_shared(batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.fence_shared(batch_id bigint) TO nightmill_writer;
 
 REVOKE ALL ON FUNCTION nightmill.guard_batch() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_hold() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.guard_payload_segment() FROM PUBLIC;
 
@@ -1738,6 +1817,16 @@ GRANT SELECT ON TABLE nightmill.deployment TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.gate_verdict TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.gate_verdict TO nightmill_console;
 
+GRANT SELECT,INSERT ON TABLE nightmill.hold TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.hold TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.hold TO nightmill_console;
+
+GRANT UPDATE(revoked) ON TABLE nightmill.hold TO nightmill_writer;
+
+GRANT UPDATE(released_at) ON TABLE nightmill.hold TO nightmill_writer;
+
+GRANT UPDATE(released_by) ON TABLE nightmill.hold TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.item TO nightmill_writer;
 
 GRANT SELECT(batch_id) ON TABLE nightmill.item TO nightmill_console;
@@ -1822,6 +1911,8 @@ GRANT SELECT(cached_tokens) ON TABLE nightmill.result TO nightmill_console;
 GRANT SELECT(cache_write_tokens) ON TABLE nightmill.result TO nightmill_console;
 
 GRANT SELECT(reasoning_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT UPDATE(revoked_at) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT USAGE ON SEQUENCE nightmill.result_result_id_seq TO nightmill_writer;
 
