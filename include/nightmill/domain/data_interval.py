@@ -56,5 +56,15 @@ def refuse_unfit(query: str, start: datetime | None, end: datetime | None) -> No
         )
 
 
+def refuse_none(view: str, start: datetime | None, end: datetime | None) -> None:
+    """Raise SourceError where a view of intervals could not tell which one a run is of."""
+    if start is None or end is None or start >= end:
+        given = "none" if start is None or end is None else f"an empty one, {start.isoformat()} to {end.isoformat()}"
+        raise SourceError(
+            f"results.{view} shows a batch for each data interval (publish.mode: by_interval); this run has {given}.",
+            f"Fill in the data interval of a new run: {FORM} (`make run`: --data-interval START END).",
+        )
+
+
 def _listed(names: Collection[str]) -> str:
     return " and ".join(f"%({name})s" for name in names)

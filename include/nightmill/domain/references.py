@@ -14,6 +14,7 @@ from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.prompt_messages import ROLES
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
@@ -128,7 +129,7 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
 
 def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
     """The view is one batch: a query of one night's rows takes the rows of all other nights from its readers."""
-    if not is_window(job.source.query):
+    if not is_window(job.source.query) or job.publish.mode is not PublishMode.REPLACE:
         return
     offset = next(at for name, at in parameters_of(job.source.query) if name == "data_interval_start")
     line = YamlLines(content).line_in_text(("source", "query"), offset)

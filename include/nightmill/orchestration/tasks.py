@@ -153,8 +153,18 @@ def publish(batch_id: int) -> None:
     with as_airflow_failure():
         shown = stage.run(environment(), batch_id, who)
     if shown is not None:
-        event = {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq}
+        event = {
+            "view": shown.view_name,
+            "batch_id": shown.batch_id,
+            "publish_seq": shown.publish_seq,
+            "data_interval_start": _iso(shown.data_interval_start),
+            "data_interval_end": _iso(shown.data_interval_end),
+        }
         context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
 
 
 def report(batch_id: int) -> None:

@@ -10,6 +10,7 @@ from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.filters import Filter, as_json
 from nightmill.domain.job import Job
 from nightmill.domain.priority import Priority
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
@@ -85,8 +86,18 @@ def _field(title: str, default: Any, description: str, **schema: Any) -> Param:
 
 
 def _interval(job: Job) -> dict[str, Param]:
-    words = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if is_window(job.source.query) else ""
-    return {name: _moment(name, words) for name in ("data_interval_start", "data_interval_end")}
+    alone = is_window(job.source.query) and job.publish.mode is PublishMode.REPLACE
+    words = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if alone else ""
+    form = {name: _moment(name, words) for name in ("data_interval_start", "data_interval_end")}
+    if job.publish.mode is PublishMode.BY_INTERVAL:
+        form["replace_intervals"] = Param(
+            False,
+            type="boolean",
+            section=INTERVAL,
+            title="Replace intervals",
+            description="The result takes the place of all intervals that the view shows and this one covers wholly.",
+        )
+    return form
 
 
 def _moment(name: str, words: str) -> Param:

@@ -6,10 +6,11 @@ import logging
 from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import room_for
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.storage import batches, contracts, fence, prices, publications, shards
@@ -80,6 +81,9 @@ def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> 
 
     An old interval is refused by publish; one that ends in the future makes publish refuse the nights before its end.
     """
+    if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
+        _refuse_misplaced(conn, batch)
+        return
     doubt = _refused_here(conn, batch) or _refused_later(batch, now)
     conn.commit()
     if doubt is None or batch.params.get("publish") == "no":
@@ -95,6 +99,28 @@ def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> 
         f"Nothing is paid so far. Cancel with `python -m nightmill cancel --batch {batch.batch_id}` and trigger a run "
         f"for another interval; or clear preflight to go on all the same: {meanwhile}.",
     )
+
+
+def _refuse_misplaced(conn: Connection, batch: Batch) -> None:
+    """Raise Blocked where publish would refuse the run's interval: it overlaps one that is shown, or was run anew.
+    Clearing the task looks again."""
+    try:
+        publications.kept_beside_shown(conn, batch, publications.current(conn, batch.view_name))
+    except Blocked:
+        conn.commit()  # a merged period is written anew before this batch is published
+    except Terminal as fault:
+        conn.commit()
+        log.warning("batch %s: %s", batch.batch_id, fault.cause)
+        if batch.dry_run or batch.is_preview:
+            return
+        batches.move(conn, batch, BatchState.BLOCKED, fault.cause, blocked_by="preflight")
+        conn.commit()
+        raise Blocked(
+            fault.cause,
+            f"Nothing is paid so far. Cancel with `python -m nightmill cancel --batch {batch.batch_id}`. "
+            f"{fault.remedy}",
+        ) from None
+    conn.commit()
 
 
 def _refused_here(conn: Connection, batch: Batch) -> tuple[str, str] | None:

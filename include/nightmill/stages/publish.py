@@ -4,6 +4,7 @@ before that."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
@@ -27,7 +28,7 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
         batches.refuse_without_data(batch)
         before = publications.current(conn, batch.view_name)
         if batch.state is BatchState.PUBLISHED:
-            return _already_published(before, batch_id, batch.view_name)
+            return _already_published(conn, before, batch)
         if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, publications.readers_see(batch.view_name, before))
             return None
@@ -58,10 +59,12 @@ def _stage(conn: Connection, batch: Batch, before: Published | None) -> None:
     log.info("batch %s is a preview: %s", batch.batch_id, publications.readers_see(batch.view_name, before))
 
 
-def _already_published(shown: Published | None, batch_id: int, view: str) -> Published:
-    if shown is not None and shown.batch_id == batch_id:
+def _already_published(conn: Connection, shown: Published | None, batch: Batch) -> Published:
+    batch_id, view = batch.batch_id, batch.view_name
+    if shown is not None and publications.shows(conn, shown, batch):
         log.info("results.%s shows batch %s already", view, batch_id)
-        return shown
+        start, end = batch.data_interval_start, batch.data_interval_end
+        return replace(shown, batch_id=batch_id, data_interval_start=start, data_interval_end=end)
     raise Terminal(
         f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
         "A newer batch was published or this one was rolled back: trigger a new run to publish again.",

@@ -10,7 +10,9 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
+from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
@@ -47,6 +49,12 @@ class Report:
     alerts: list[str]
     late: Booked
     gates: list[Verdict] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the view shows rows of the batch."""
+        return any(one.batch_id == self.batch.batch_id for one in self.parts)
 
 
 def run(env: Environment, batch_id: int) -> Report:
@@ -66,6 +74,7 @@ def build(env: Environment, batch_id: int) -> Report:
         model = pinned.job.provider.model
         spent, reused = usage.spent(conn, batch_id), usage.reused(conn, batch_id)
         price = price_on(prices.of_model(conn, model), model, batch.created_at.date())
+        shown = publications.current(conn, batch.view_name)
         return Report(
             batch=batch,
             model=model,
@@ -77,10 +86,11 @@ def build(env: Environment, batch_id: int) -> Report:
             price=price,
             receipt=receipt(price, spent, reused) if price else None,
             accuracy=_accuracy(env, conn, pinned, batch),
-            shown=publications.current(conn, batch.view_name),
+            shown=shown,
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
             late=strays.of_batch(conn, batch_id),
             gates=gates.newest(conn, batch.holder),
+            parts=publications.parts(conn, shown.publish_seq) if shown else [],
         )
 
 
@@ -106,7 +116,7 @@ def _refuse_unpublished(report: Report) -> None:
         )
     if report.shown is None:
         raise Terminal(f"results.{batch.view_name} shows nothing.", "Clear publish and look at its log.")
-    if report.shown.batch_id != batch.batch_id:
+    if not report.is_shown:
         log.warning("results.%s shows batch %s by now", batch.view_name, report.shown.batch_id)
 
 
@@ -138,12 +148,21 @@ def _what_readers_see(report: Report) -> list[str]:
         ]
     if shown is not None:
         lines.append(
-            f"results.{batch.view_name} shows batch {shown.batch_id} since "
+            f"results.{batch.view_name} shows {_what(report, shown)} since "
             f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(shown.gaps, 'gap')}"
         )
-        if shown.batch_id == batch.batch_id and batch.params.get("limit"):
+        if report.is_shown and batch.params.get("limit"):
             lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
     return lines
+
+
+def _what(report: Report, shown: Published) -> str:
+    if shown.mode is not PublishMode.BY_INTERVAL:
+        return f"batch {shown.batch_id}"
+    of_interval = (report.batch.data_interval_start, report.batch.data_interval_end)
+    mine = next((one.batch_id for one in report.parts if one.interval == of_interval), None)
+    words = counted(len(report.parts), "interval")
+    return f"{words}, batch {mine} for the one of this run," if mine else words
 
 
 def _estimated(batch: Batch) -> list[str]:

@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.storage import batches, gates, sql
@@ -22,7 +23,8 @@ from nightmill.storage.ledger import Connection, refusals
 @dataclass(frozen=True, slots=True)
 class Published:
     """What a view shows now. `newness` orders batches: (interval end or freeze time, freeze time). `batch_id` is the
-    batch that was published last; `part_id` is the one part that is shown, None in by_interval."""
+    batch that was published last, and the interval is its own; `part_id` is the one part that is shown, None in
+    by_interval."""
 
     view_name: str
     batch_id: int
@@ -33,35 +35,11 @@ class Published:
     mode: PublishMode
     part_id: int | None
     newness: list[datetime]
+    data_interval_start: datetime | None
+    data_interval_end: datetime | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", PublishMode(self.mode))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Rows that a publication shows: those of one batch, in a part that bears its number or in a merged one, whose
-    numbers are negative. `shown_since` is None for what no publication has shown yet."""
-
-    part_id: int
-    batch_id: int
-    interval_start: datetime | None
-    interval_end: datetime | None
-    frozen_at: datetime
-    counts: dict[str, int]
-    gaps: int
-    shown_since: datetime | None = None
-
-    @property
-    def interval(self) -> tuple[datetime | None, datetime | None]:
-        """Its start and end."""
-        return self.interval_start, self.interval_end
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether it can be one of several: it has both ends, and something lies between them."""
-        start, end = self.interval
-        return start is not None and end is not None and start < end
 
 
 def current(conn: Connection, view: str, *, lock: bool = False) -> Published | None:
@@ -103,24 +81,54 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     """Flip the view to this batch and end the batch, in the caller's transaction.
 
     Order of locks: the batch's exclusive fence, then the view's pointer. Raises Blocked when a gate did not pass or
-    the view is held, Terminal when something newer is published already.
+    the view is held, Terminal when something newer is published already, or an interval that overlaps this one.
     """
     mine = part_of(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
     _refuse_closed_gates(conn, batch)
     shown = current(conn, batch.view_name, lock=True)
-    if shown is not None and shown.newness > (newness(batch) or []):
-        raise Terminal(
-            f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
-            "Nothing: readers see the newer result, and the answers of this batch are kept for reuse.",
-        )
+    kept = _kept(conn, batch, shown, mine)
     if shown is not None and shown.held:
         raise Blocked(
             f"The view {batch.view_name} is held at batch {shown.batch_id}.",
             "As nightmill_owner: update nightmill.published set held = false where view_name = "
             f"'{batch.view_name}'; then clear publish.",
         )
-    return flip(conn, batch.view_name, "publish", [mine], published_by, batch_id=batch.batch_id)
+    return flip(conn, batch.view_name, "publish", [*kept, mine], published_by, batch_id=batch.batch_id)
+
+
+def _kept(conn: Connection, batch: Batch, shown: Published | None, mine: Part) -> list[Part]:
+    """What the view goes on showing beside this part. Raises Terminal where it cannot show it."""
+    if mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
+        return kept_beside_shown(conn, batch, shown, mine)
+    if shown is not None and shown.newness > (newness(batch) or []):
+        raise Terminal(
+            f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
+            "Nothing: readers see the newer result, and the answers of this batch are kept for reuse.",
+        )
+    return []
+
+
+def kept_beside_shown(conn: Connection, batch: Batch, shown: Published | None, mine: Part | None = None) -> list[Part]:
+    """In by_interval: what stays as it is when this batch is published. Raises Terminal where it cannot be, also for
+    one that is only frozen so far."""
+    if mine is None:
+        assert batch.frozen_at is not None
+        interval = batch.data_interval_start, batch.data_interval_end
+        mine = Part(batch.batch_id, batch.batch_id, *interval, batch.frozen_at, {}, 0)
+    if not mine.has_interval:
+        raise Terminal(
+            f"Batch {batch.batch_id} has no data interval, and results.{batch.view_name} shows one batch per interval.",
+            "Trigger a new run with a data interval.",
+        )
+    listed = parts(conn, shown.publish_seq) if shown is not None else []
+    replace = bool(batch.params.get("replace_intervals"))
+    return kept_beside(mine, listed, batch.view_name, replace_intervals=replace)
+
+
+def shows(conn: Connection, shown: Published, batch: Batch) -> bool:
+    """Whether rows of this batch are among what is shown."""
+    return any(one.batch_id == batch.batch_id for one in parts(conn, shown.publish_seq))
 
 
 def flip(
@@ -189,6 +197,8 @@ def readers_see(view: str, shown: Published | None) -> str:
     if shown is None:
         return f"readers of results.{view} see no rows, as before"
     since = f"{shown.published_at:%Y-%m-%d %H:%M} UTC"
+    if shown.mode is PublishMode.BY_INTERVAL:
+        return f"readers of results.{view} go on seeing publication {shown.publish_seq}, as since {since}"
     return f"readers of results.{view} go on seeing batch {shown.batch_id}, as since {since}"
 
 
