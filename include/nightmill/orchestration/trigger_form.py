@@ -18,7 +18,9 @@ FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 
 def trigger_form(job: Job) -> dict[str, Param]:
     """The Params of a job's DAG: its own filters first."""
-    return {name: _filter(name, one) for name, one in job.source.filters.items()} | _run() | _interval(job)
+    return (
+        {name: _filter(name, one) for name, one in job.source.filters.items()} | _run(job.publish.mode) | _interval(job)
+    )
 
 
 def _filter(name: str, one: Filter) -> Param:
@@ -43,7 +45,14 @@ def _end(word: str, value: Any) -> str:
     return "" if value is None else f"{word} {value}"
 
 
-def _run() -> dict[str, Param]:
+_PUBLISHED = {
+    PublishMode.REPLACE: "the result replaces what the view shows, for everybody",
+    PublishMode.BY_INTERVAL: "the result replaces what the view shows of its interval, for everybody",
+    PublishMode.BY_KEY: "the result replaces what the view shows of the ids that it carries, and other ids stay",
+}
+
+
+def _run(mode: PublishMode) -> dict[str, Param]:
     return {
         "limit": _field(
             "Limit",
@@ -61,7 +70,7 @@ def _run() -> dict[str, Param]:
         "publish": _field(
             "Publish",
             str(Publishing.AUTO),
-            "yes: the result replaces what the view shows, for everybody. no: it is a preview, and the view stays. "
+            f"yes: {_PUBLISHED[mode]}. no: it is a preview, and the view stays. "
             "auto: no for a run with a limit or with a filter that differs from its default, else yes.",
             type="string",
             enum=[str(one) for one in Publishing],

@@ -7,14 +7,18 @@ import logging
 from dataclasses import replace
 
 from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, publications
+from nightmill.storage import batches, by_key, contracts, gates, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
+from nightmill.storage.part_builds import Built, OutOfDate
 from nightmill.storage.publications import Published
 
 log = logging.getLogger(__name__)
+
+BUILDS = 3  # how often a part is built anew because something was published meanwhile
 
 
 def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
@@ -44,13 +48,34 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
 
 
 def _publish(conn: Connection, batch: Batch, published_by: str) -> Published:
-    shown = publications.publish(conn, batch, published_by)
+    for tries_left in range(BUILDS, 0, -1):
+        built = _build(conn, batch)
+        try:
+            shown = publications.publish(conn, batch, published_by, built)
+            break
+        except OutOfDate:
+            conn.rollback()
+            if tries_left == 1:
+                raise
     conn.commit()
     log.info(
         "results.%s shows batch %s since %s (publication %s, %s gaps)",
         shown.view_name, batch.batch_id, shown.published_at, shown.publish_seq, shown.gaps,
     )  # fmt: skip
     return shown
+
+
+def _build(conn: Connection, batch: Batch) -> Built | None:
+    """What must be written anew before the flip; None where the batch's own rows are all."""
+    missing = gates.not_passed(conn, batch.holder)
+    shown = publications.current(conn, batch.view_name)
+    mode = publications.mode_of(conn, batch.view_name)
+    conn.commit()
+    if missing:  # publish refuses it
+        return None
+    if mode is PublishMode.BY_KEY:
+        return by_key.build(conn, batch, contracts.load(conn, batch.contract_id), shown)
+    return None
 
 
 def _stage(conn: Connection, batch: Batch, before: Published | None) -> None:
