@@ -26,7 +26,14 @@ class Publish(Config):
     mode: PublishMode = Field(
         default=PublishMode.REPLACE,
         description="What the view shows: replace = the newest batch; by_interval = the newest batch of every data "
-        "interval; by_key = the newest accepted row of every source id.",
+        "interval; by_key = the newest accepted row of every source id; ids that a run does not carry stay as shown.",
+    )
+    deleted: str | None = Field(
+        default=None,
+        min_length=1,
+        description="In by_key: a boolean field of output.py, or a boolean column of the source query. Where it is "
+        "true, the id goes from the view, and a run of an older interval does not bring it back. A row that the "
+        "source query marks is never sent.",
     )
     max_loss: float = Field(
         default=0.5, ge=0, le=1, description="The share of the rows shown that a run may lose: more stops at compare."

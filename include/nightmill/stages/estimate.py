@@ -71,7 +71,7 @@ def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)
     manifest = Manifest(live, lambda _line: None)
-    with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.payload_columns) as snapshot:
+    with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.columns_read) as snapshot:
         conn.read_only = True
         conn.autocommit = True
         snapshot.refuse_doubled_ids(bound, question.limit)

@@ -98,8 +98,12 @@ def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> 
 
     An old interval is refused by publish; one that ends in the future makes publish refuse the nights before its end.
     """
-    if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
+    mode = publications.mode_of(conn, batch.view_name)
+    if mode is PublishMode.BY_INTERVAL:
         _refuse_misplaced(conn, batch)
+        return
+    if mode is PublishMode.BY_KEY:  # an older run adds ids, and overwrites none
+        conn.commit()
         return
     doubt = _refused_here(conn, batch) or _refused_later(batch, now)
     conn.commit()

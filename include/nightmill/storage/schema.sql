@@ -97,9 +97,7 @@ begin
         'create table nightmill.%I (like nightmill.%I including defaults including constraints including generated, '
         'constraint %I check (%s))',
         child, parent, child || '_batch', bound);
-    if batch_id > 0 then
-        execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
-    end if;
+    execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
 end $$;
 
 ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
@@ -116,6 +114,24 @@ CREATE FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) RET
 $_$;
 
 ALTER FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.drop_built_part(parent text, part_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    child text := nightmill.partition_name(parent, part_id);
+begin
+    perform nightmill.require_partitioned(parent);
+    if part_id >= 0 then
+        raise exception 'part % is a batch''s own', part_id using errcode = 'NM005';
+    end if;
+    if nightmill.hold_partition(child) = 'unattached' then
+        execute pg_catalog.format('drop table nightmill.%I', child);
+    end if;
+end $$;
+
+ALTER FUNCTION nightmill.drop_built_part(parent text, part_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -420,6 +436,9 @@ CREATE FUNCTION nightmill.index_partition(parent text, batch_id bigint) RETURNS 
     AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
+    merged boolean := batch_id < 0 and exists (
+        select from nightmill.view_definition
+        where 'rows_' || view_name = parent and mode = 'by_interval');
 begin
     perform nightmill.require_partitioned(parent);
     -- Two calls make one index.
@@ -431,7 +450,8 @@ begin
         return;
     end if;
     if parent like 'rows\_%' then
-        execute pg_catalog.format('create unique index on nightmill.%I (source_id)', child);
+        execute pg_catalog.format('create unique index on nightmill.%I (%s)', child,
+            case when merged then 'source_id, batch_id' else 'source_id' end);
     else
         execute pg_catalog.format('alter table nightmill.%I add primary key %s', child,
             case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
@@ -915,6 +935,16 @@ ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWA
     CACHE 1
 );
 
+CREATE TABLE nightmill.deleted_key (
+    part_id bigint NOT NULL,
+    source_id text NOT NULL,
+    batch_id bigint NOT NULL
+);
+
+ALTER TABLE nightmill.deleted_key OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.deleted_key IS 'Source ids that a view by key does not show, by part, and the batch that deleted each: an older one brings none back';
+
 CREATE TABLE nightmill.deployment (
     deployment_id text NOT NULL,
     pinned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -1097,6 +1127,17 @@ CREATE TABLE nightmill.migration (
 );
 
 ALTER TABLE nightmill.migration OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.part_build (
+    part_id bigint NOT NULL,
+    view_name text NOT NULL,
+    batch_id bigint,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.part_build OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.part_build IS 'Parts that are filled beside their view, for a batch or (null) by maintenance; what a killed builder left is dropped';
 
 CREATE TABLE nightmill.payload_segment (
     batch_id bigint NOT NULL,
@@ -1463,6 +1504,9 @@ ALTER TABLE ONLY nightmill.dead_letter
 ALTER TABLE ONLY nightmill.dead_letter
     ADD CONSTRAINT dead_letter_pkey PRIMARY KEY (dead_letter_id);
 
+ALTER TABLE ONLY nightmill.deleted_key
+    ADD CONSTRAINT deleted_key_pkey PRIMARY KEY (part_id, source_id);
+
 ALTER TABLE ONLY nightmill.deployment
     ADD CONSTRAINT deployment_pkey PRIMARY KEY (only_row);
 
@@ -1483,6 +1527,9 @@ ALTER TABLE ONLY nightmill.maintenance_sweep
 
 ALTER TABLE ONLY nightmill.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_pkey PRIMARY KEY (part_id);
 
 ALTER TABLE ONLY nightmill.payload_segment
     ADD CONSTRAINT payload_segment_pkey PRIMARY KEY (batch_id, segment);
@@ -1599,11 +1646,20 @@ ALTER TABLE ONLY nightmill.batch
 ALTER TABLE ONLY nightmill.breaker
     ADD CONSTRAINT breaker_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
+ALTER TABLE ONLY nightmill.deleted_key
+    ADD CONSTRAINT deleted_key_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
 ALTER TABLE ONLY nightmill.hold
     ADD CONSTRAINT hold_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_view_name_fkey FOREIGN KEY (view_name) REFERENCES nightmill.view_definition(view_name);
 
 ALTER TABLE ONLY nightmill.payload_segment
     ADD CONSTRAINT payload_segment_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
@@ -1655,6 +1711,9 @@ REVOKE ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) 
 GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) TO nightmill_writer;
 
 REVOKE ALL ON FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.drop_built_part(parent text, part_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.drop_built_part(parent text, part_id bigint) TO nightmill_writer;
 
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
 
@@ -1811,6 +1870,8 @@ GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
 
+GRANT SELECT,INSERT,DELETE ON TABLE nightmill.deleted_key TO nightmill_writer;
+
 GRANT SELECT,INSERT ON TABLE nightmill.deployment TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.deployment TO nightmill_console;
 
@@ -1857,6 +1918,8 @@ GRANT SELECT ON TABLE nightmill.maintenance_sweep TO nightmill_console;
 GRANT USAGE ON SEQUENCE nightmill.merged_part TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
+
+GRANT SELECT,INSERT,DELETE ON TABLE nightmill.part_build TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
 
