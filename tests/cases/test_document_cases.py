@@ -67,5 +67,5 @@ def test_c101_c103_readers_see_the_old_batch_whole_until_one_row_points_to_the_n
     assert pipeline.sql("select count(*) from nightmill.rows_notes where batch_id = %s", batch.batch_id) == [(20,)]
     reconciled(pipeline, batch)
     assert seen() == [(20, 0)]
-    publish.run(pipeline.env, batch.batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert seen() == [(20, 20)]

@@ -14,8 +14,8 @@ from nightmill.cli.commands import main
 from nightmill.domain import job_code, prompt_limits, yaml_document
 from nightmill.domain.gate_settings import MOST_EXPECTATIONS
 from nightmill.domain.prompt_messages import MOST_MESSAGES
+from nightmill.gates import checks
 from nightmill.local.settings import REPOSITORY
-from nightmill.stages import check_staging
 from nightmill.storage import job_folders
 from nightmill.validators.definition import mistakes_of
 
@@ -121,7 +121,7 @@ def test_the_commands_dags_and_limits_that_the_page_on_trust_names_are_the_codes
         f"{prompt_limits.MOST_VALUES:,} parts of a list or mapping",
     ):
         assert limit in text
-    assert (check_staging.LIMIT_S, prompt_limits.SHARE) == (3600, 4)  # an hour, four times
+    assert (checks.LIMIT_S, prompt_limits.SHARE) == (3600, 4)  # an hour, four times
 
 
 def test_every_example_of_a_connection_to_another_machine_verifies_the_server() -> None:

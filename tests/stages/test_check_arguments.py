@@ -12,7 +12,7 @@ from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.gate_settings import Expectation
-from nightmill.stages import check_staging
+from nightmill.gates import checks
 from nightmill.validators.argument_types import refusals
 from nightmill.validators.definition import mistakes_of
 from nightmill.validators.expectations import NO_ARGUMENTS, arguments_of, known_expectations
@@ -42,7 +42,7 @@ def gx() -> Any:
 )
 def test_an_expectation_that_cannot_be_made_is_named(gx: Any, check: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_staging._expectation(gx, Expectation.model_validate(check))
+        checks._expectation(gx, Expectation.model_validate(check))
     assert said in str(caught.value)
 
 

@@ -25,7 +25,8 @@ from support.steps import (
 
 from nightmill.domain.errors import Blocked, SourceError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import check_staging, judge, plan, preflight, publish, reconcile, report
+from nightmill.gates import approve, checks, compare, driver
+from nightmill.stages import plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
@@ -106,7 +107,7 @@ def test_clear_reconcile_check_staging_compare_and_approve_computes_and_asks_aga
         reconciled(pipeline, batch)
     rows = pipeline.sql("select gate, count(*) from nightmill.gate_verdict group by gate order by gate")
     assert rows == [("approve", 2), ("check_staging", 2), ("compare", 2), ("completion", 2)]
-    publish.run(pipeline.env, batch.batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
 
 
@@ -114,11 +115,11 @@ def test_clear_publish_does_nothing_while_the_view_shows_the_batch_and_is_refuse
     pipeline: Pipeline,
 ) -> None:
     first = run_unchecked(pipeline).batch
-    publish.run(pipeline.env, first.batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
     assert pipeline.sql("select count(*) from nightmill.publication") == [(1,)]
     second = run_unchecked(pipeline, "run-2").batch
     with pytest.raises(Terminal, match="A newer batch was published or this one was rolled back"):
-        publish.run(pipeline.env, first.batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(second.batch_id,)]
 
 
@@ -128,10 +129,10 @@ def stages_after_freeze(pipeline: Pipeline, batch_id: int) -> dict[str, Callable
         "plan_shards": lambda: plan.run(pipeline.env, batch_id),
         "preflight": lambda: preflight.run(pipeline.env, pipeline.live, batch_id),
         "reconcile": lambda: reconcile.run(pipeline.env, pipeline.live, batch_id),
-        "check_staging": lambda: check_staging.run(pipeline.env, pipeline.live, batch_id),
-        "compare": lambda: judge.run(pipeline.env, "compare", batch_id),
-        "approve": lambda: judge.run(pipeline.env, "approve", batch_id),
-        "publish": lambda: publish.run(pipeline.env, batch_id, "tester"),
+        "check_staging": lambda: driver.run(pipeline.env, pipeline.live, batch_id, checks.GATE),
+        "compare": lambda: driver.run(pipeline.env, pipeline.live, batch_id, compare.GATE),
+        "approve": lambda: driver.run(pipeline.env, pipeline.live, batch_id, approve.GATE),
+        "publish": lambda: publish.run(pipeline.env, pipeline.live, batch_id, "tester"),
         "report": lambda: report.run(pipeline.env, batch_id),
     }
 
@@ -156,8 +157,7 @@ def test_clear_anything_on_a_batch_that_has_data_or_is_a_dry_run_shows_the_recor
     assert (again.batch_id, again.state) == (batch.batch_id, end)
     answers = {name: stage() for name, stage in stages_after_freeze(pipeline, batch.batch_id).items()}
     assert answers["preflight"] == []
-    assert answers["check_staging"] is False
-    assert answers["compare"] == answers["approve"] == end
+    assert answers["check_staging"] is answers["compare"] is answers["approve"] is None
     assert (answers["publish"] is not None) == (end == "PUBLISHED")
     for shard in shards:
         finished = pipeline.wake(shard, fresh=True)
@@ -273,14 +273,14 @@ def test_mark_run_shard_success_leaves_its_items_unsettled_and_reconcile_names_i
     finish(pipeline, batch, [shards[0]])
 
 
-@pytest.mark.parametrize("marked", ["check_staging", "compare", "approve"])
-def test_mark_a_gate_success_opens_nothing(pipeline: Pipeline, marked: str) -> None:
+def test_mark_a_gate_success_opens_nothing(pipeline: Pipeline) -> None:
+    """Of compare and approve: tests/gates."""
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
     reconciled(pipeline, batch)
-    pipeline.sql("delete from nightmill.gate_verdict where gate = %s", marked)
-    with pytest.raises(Blocked, match=rf"no recorded pass of {marked} in generation 1.*marking it as success opens"):
-        publish.run(pipeline.env, batch.batch_id, "tester")
+    pipeline.sql("delete from nightmill.gate_verdict where gate = 'check_staging'")
+    with pytest.raises(Blocked, match=r"no recorded pass of check_staging in generation 1.*marking it as success"):
+        publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == []
     assert batch_of(pipeline, batch.batch_id).state is BatchState.VALIDATING
 
@@ -299,7 +299,5 @@ def test_a_pass_of_an_older_generation_opens_nothing(pipeline: Pipeline) -> None
     pipeline.drive(pipeline.plan(batch))
     reconciled(pipeline, batch)
     pipeline.sql("update nightmill.batch set generation = generation + 1")
-    with pytest.raises(
-        Blocked, match="no recorded pass of completion, check_staging, compare, approve in generation 2"
-    ):
-        publish.run(pipeline.env, batch.batch_id, "tester")
+    with pytest.raises(Blocked, match="no recorded pass of completion, check_staging in generation 2"):
+        publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")

@@ -15,7 +15,9 @@ from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned
-from nightmill.stages import check_staging, judge, publish, reconcile, report
+from nightmill.gates import approve, checks, compare, driver
+from nightmill.gates.port import Passed
+from nightmill.stages import publish, reconcile, report
 from nightmill.stages.status import look
 
 SHOWN = "select distinct batch_id from results.notes"
@@ -57,7 +59,7 @@ def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pip
     with pytest.raises(Terminal, match=r"is PARTIAL_FAILED .*nothing was published"):
         reconcile.run(pipeline.env, pipeline.live, batch_id)
     with pytest.raises(Terminal, match="nothing was published"):
-        publish.run(pipeline.env, batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, batch_id, "tester")
     with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Trigger a new run"):
         report.run(pipeline.env, batch_id)
     assert pipeline.sql(SHOWN) == [(first.batch.batch_id,)]
@@ -85,7 +87,7 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
     said = r"1 of 2 checks failed: ExpectColumnValuesToBeInSet on title \(20 unexpected\) in 20 rows"
     with pytest.raises(Blocked, match=said) as failed:
-        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+        driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE)
     (to_look,) = re.findall(r"^To look, as nightmill_owner: (.*);$", failed.value.cause, re.MULTILINE)
     assert sum(number for _, number in pipeline.sql(to_look)) == 20  # the values with how often each comes
     blocked = batch_of(pipeline, batch.batch_id)
@@ -94,15 +96,15 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     assert "Text number" not in details
     assert "CANARYSET" not in details
     # Marked as success: compare and approve run, and publishing is refused with the way out.
-    judge.run(pipeline.env, "compare", batch.batch_id)
-    judge.run(pipeline.env, "approve", batch.batch_id)
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE)
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE)
     with pytest.raises(Blocked, match=r"BLOCKED by check_staging.*Remedy: Clear check_staging"):
-        publish.run(pipeline.env, batch.batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == []
 
     pipeline.write("checks.yaml", "expectations:\n- {type: ExpectColumnValuesToNotBeNull, column: title}\n")
-    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is True
-    publish.run(pipeline.env, batch.batch_id, "tester")
+    assert isinstance(driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE), Passed)
+    publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(batch.batch_id,)]
 
 
@@ -125,7 +127,7 @@ def test_a_failed_check_tells_the_observed_number_and_declared_words_but_no_text
     pipeline.drive(pipeline.plan(batch))
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
     with pytest.raises(Blocked) as failed:
-        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+        driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE)
     told = failed.value.cause
     ((mean,),) = pipeline.sql("select avg(pages)::float8 from nightmill.rows_kinds")
     assert f"ExpectColumnMeanToBeBetween on pages saw {mean:g}" in told
@@ -145,7 +147,9 @@ def test_a_gate_that_nobody_configured_is_called_so_and_opens(pipeline: Pipeline
     assert words in report.render(made)
     (standing,) = look(pipeline.env)
     assert dict(standing.gates)["compare"] == dict(standing.gates)["approve"] == "not configured"
-    assert pipeline.sql("select gate, passed from nightmill.gate_verdict where gate = 'compare'") == [("compare", None)]
+    assert pipeline.sql("select verdict, passed from nightmill.gate_verdict where gate = 'compare'") == [
+        ("not configured", None)
+    ]
 
 
 def test_the_tables_of_the_receipt_are_aligned_whatever_their_longest_name_and_number(pipeline: Pipeline) -> None:
@@ -168,10 +172,10 @@ def test_publish_without_a_recorded_verdict_of_each_gate_is_refused(pipeline: Pi
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
     with pytest.raises(Terminal, match=r"was not reconciled\. Remedy: Clear reconcile"):
-        publish.run(pipeline.env, batch.batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
-    with pytest.raises(Blocked, match="no recorded pass of check_staging, compare, approve in generation 1"):
-        publish.run(pipeline.env, batch.batch_id, "tester")
+    with pytest.raises(Blocked, match="no recorded pass of check_staging in generation 1"):
+        publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == []
     with pytest.raises(Terminal, match=r"nothing was published\. Remedy: Clear publish"):
         report.run(pipeline.env, batch.batch_id)
@@ -186,7 +190,7 @@ def test_a_batch_of_an_older_interval_does_not_replace_a_newer_one(pipeline: Pip
     pipeline.drive(pipeline.plan(older))
     reconciled(pipeline, older)
     with pytest.raises(Terminal, match=rf"shows batch {newer.batch.batch_id}, which is newer"):
-        publish.run(pipeline.env, older.batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, older.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(newer.batch.batch_id,)]
     assert batch_of(pipeline, older.batch_id).state is BatchState.VALIDATING
 
@@ -246,16 +250,16 @@ def test_a_check_of_its_own_sql_changes_nothing_and_ends_in_time(
         "delete from public.canary returning 1",
         "select pg_sleep(30)",
     )
-    checks = [
+    asked = [
         {"type": "ExpectQueryResultsToMatchComparison", "base_query": query, "comparison_query": "select 1 as n",
          "comparison_data_source_name": "ledger"}
         for query in (*attacks, "select 1 as n")
     ]  # fmt: skip
-    pipeline.write("checks.yaml", json.dumps({"expectations": checks}))
-    monkeypatch.setattr(check_staging, "LIMIT_S", 1)
+    pipeline.write("checks.yaml", json.dumps({"expectations": asked}))
+    monkeypatch.setattr(checks, "LIMIT_S", 1)
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
-    with pytest.raises(Blocked, match=f"{len(attacks)} of {len(checks) + 1} checks failed"):
-        check_staging.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(Blocked, match=f"{len(attacks)} of {len(asked) + 1} checks failed"):
+        driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE)
     assert pipeline.sql("select * from canary") == [(1,)]

@@ -12,7 +12,8 @@ from support.steps import batch_of, publish_unchecked, run_unchecked
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import check_staging, judge, preflight, publish, reconcile, report
+from nightmill.gates import approve, checks, compare, driver
+from nightmill.stages import preflight, publish, reconcile, report
 
 PRICE = """delete from nightmill.price;
 insert into nightmill.price (model, effective_from, input_per_million, cached_input_per_million,
@@ -30,10 +31,10 @@ def test_a_dry_run_ends_estimated_and_every_later_stage_ends_quietly(
     assert estimated.state is BatchState.ESTIMATED
 
     assert reconcile.run(pipeline.env, pipeline.live, batch.batch_id).state is BatchState.ESTIMATED
-    assert check_staging.run(pipeline.env, pipeline.live, batch.batch_id) is False
-    assert judge.run(pipeline.env, "compare", batch.batch_id) == "ESTIMATED"
-    assert judge.run(pipeline.env, "approve", batch.batch_id) == "ESTIMATED"
-    assert publish.run(pipeline.env, batch.batch_id, "tester") is None
+    assert driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE) is None
+    assert driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE) is None
+    assert driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE) is None
+    assert publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester") is None
     made = report.run(pipeline.env, batch.batch_id)
 
     assert (made.batch.state, made.spent.requests, made.shown) == (BatchState.ESTIMATED, 0, None)

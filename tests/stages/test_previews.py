@@ -124,12 +124,12 @@ def test_a_preview_is_left_by_a_cancel_or_for_a_later_publish_and_by_nothing_els
     cancel(pipeline, first.batch_id)
     assert batch_of(pipeline, first.batch_id).state is BatchState.CANCELLED
     with pytest.raises(Terminal, match="nothing was published"):
-        publish.run(pipeline.env, first.batch_id, "tester")
+        publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
 
     second = preview(pipeline, "run-2")
     with pipeline.env.ledger() as conn:
         again = batches.move(conn, second, BatchState.VALIDATING, "somebody publishes it")
-        publications.publish(conn, again, "tester")
+        publications.publish(conn, again, "tester", lambda: None)
     assert pipeline.sql(SHOWN) == [(second.batch_id,)]
 
 

@@ -21,8 +21,8 @@ from nightmill.connections import AirflowConnection
 from nightmill.domain.errors import Transient
 from nightmill.domain.gate_settings import Gold
 from nightmill.domain.job import Source
+from nightmill.gates import checks
 from nightmill.orchestration.poller import ShardPoller
-from nightmill.stages import check_staging
 from nightmill.stages.doctor import open_ledger
 from nightmill.storage import gold
 from nightmill.storage.ledger import connect
@@ -107,7 +107,7 @@ def test_the_connection_of_the_triggerers_poller_does(ledger: Ledger) -> None:
 def test_the_connections_of_great_expectations_do_and_see_no_neighbours_names(ledger: Ledger) -> None:
     from sqlalchemy import create_engine
 
-    engine = create_engine("postgresql+psycopg://", **check_staging._reading_only(ledger.writer_dsn))
+    engine = create_engine("postgresql+psycopg://", **checks._reading_only(ledger.writer_dsn))
     with engine.connect() as conn:
         raw = conn.connection.dbapi_connection
         assert isinstance(raw, psycopg.Connection)

@@ -19,7 +19,7 @@ from support.ledger import Ledger
 from nightmill.connections import AirflowConnection
 from nightmill.domain.errors import Transient
 from nightmill.domain.job import Source
-from nightmill.stages import check_staging
+from nightmill.gates import checks
 from nightmill.storage import ledger as ledgers
 from nightmill.storage.sources import SourceSnapshot
 from nightmill.storage.startup_options import settings_of
@@ -120,9 +120,9 @@ def test_the_triggerer_and_the_checks_pass_a_pooler_too(ledger: Ledger, pooler: 
             return await (await conn.execute("show search_path")).fetchone()
 
     assert asyncio.run(shown()) == ("pg_catalog,pg_temp",)
-    engine = create_engine("postgresql+psycopg://", **check_staging._reading_only(dsn))
-    with engine.connect() as checks:
-        assert checks.execute(text("show search_path")).scalar() == "pg_catalog,pg_temp"
+    engine = create_engine("postgresql+psycopg://", **checks._reading_only(dsn))
+    with engine.connect() as conn:
+        assert conn.execute(text("show search_path")).scalar() == "pg_catalog,pg_temp"
     engine.dispose()
 
 

@@ -27,7 +27,7 @@ def publish_often(ledger: Ledger, batch: Batch) -> list[float]:
             now = batches.get(conn, batch.batch_id)
             conn.commit()
             start = time.perf_counter()
-            publications.publish(conn, now, "tester")
+            publications.publish(conn, now, "tester", lambda: None)
             conn.commit()
             took.append(time.perf_counter() - start)
         with ledger.admin() as conn:

@@ -15,9 +15,10 @@ from support.figures import note
 from support.ledger import LOOK, Ledger, apply
 
 from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.gates import GATES
 from nightmill.domain.states import BatchState
 from nightmill.stages import apply as apply_stage
-from nightmill.storage import batches, fence, gates
+from nightmill.storage import batches, fence, gates, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -135,7 +136,7 @@ def test_grants_dependants_and_prepared_statements_survive_publishing(ledger: Le
         ledger.sql("drop role analyst")
 
 
-def test_only_an_older_pointer_can_be_replaced_and_only_with_every_gate_passed(ledger: Ledger) -> None:
+def test_only_an_older_pointer_can_be_replaced_and_only_where_no_gate_refuses(ledger: Ledger) -> None:
     now = datetime.now(UTC)
     newer, older = ledger.validating(interval_end=now), ledger.validating(interval_end=now - timedelta(days=1))
     ledger.publish(newer)
@@ -144,12 +145,13 @@ def test_only_an_older_pointer_can_be_replaced_and_only_with_every_gate_passed(l
     assert batches_state(ledger, older) is BatchState.VALIDATING  # the refused transaction left nothing
 
     third = ledger.validating(interval_end=now + timedelta(days=1))
-    with ledger.writer() as conn:
-        gates.record(conn, third.holder, "compare", False, {}, "hash")
-    with pytest.raises(Blocked, match="no recorded pass of compare"):
-        ledger.publish(third)
-    with ledger.writer() as conn:
-        gates.record(conn, third.holder, "compare", True, {}, "hash")
+
+    def refuse() -> None:
+        raise Blocked("compare is closed", "Clear compare.")
+
+    with pytest.raises(Blocked, match="compare is closed"), ledger.writer() as conn:
+        publications.publish(conn, third, "tester", refuse)
+    assert batches_state(ledger, third) is BatchState.VALIDATING
     ledger.sql("update nightmill.published set held = true")
     with pytest.raises(Blocked, match="is held"):
         ledger.publish(third)
@@ -166,8 +168,8 @@ def test_verdicts_of_an_older_generation_open_nothing(ledger: Ledger) -> None:
     ledger.sql("update nightmill.batch set generation = 2")
     with ledger.writer() as conn:
         again = batches.get(conn, batch.batch_id)
-        assert gates.not_passed(conn, again.holder) == list(gates.GATES)
-        assert gates.not_passed(conn, fence.Holder(batch.batch_id, 1)) == []
+        assert gates.newest(conn, again.holder) == []
+        assert [one.gate for one in gates.newest(conn, fence.Holder(batch.batch_id, 1))] == list(GATES)
 
 
 def batches_state(ledger: Ledger, batch: Batch) -> BatchState:

@@ -83,7 +83,7 @@ def passed(pipeline: Pipeline) -> int:
 
 
 def published_again(pipeline: Pipeline, batch_id: int) -> None:
-    publish.run(pipeline.env, batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, batch_id, "tester")
     report.run(pipeline.env, batch_id)
 
 

@@ -115,7 +115,7 @@ STAGES: dict[str, Callable[[Pipeline, Any], Any]] = {
     "run_shard": drive,
     "wakes": lambda pipeline, shard: pipeline.drive([shard]),
     "reconcile": lambda pipeline, batch_id: reconcile.run(pipeline.env, pipeline.live, batch_id),
-    "publish": lambda pipeline, batch_id: publish.run(pipeline.env, batch_id, "tester"),
+    "publish": lambda pipeline, batch_id: publish.run(pipeline.env, pipeline.live, batch_id, "tester"),
     "cancel": lambda pipeline, batch_id: cancel.run(pipeline.env, cancel.Target(batch_id), "not needed"),
     "wind_down": wound_down,
     "replay": take_over,

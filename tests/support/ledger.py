@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql as composed
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.gates import GATES, Word
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.storage import (
     batches,
@@ -204,14 +205,14 @@ class Ledger:
             batch = batches.move(conn, batch, BatchState.RUNNING, "started")
             batches.record_counts(conn, batch, {"accepted": items})
             batch = batches.move(conn, batch, BatchState.VALIDATING, "reconciled")
-            for gate in gates.GATES:
-                gates.record(conn, batch.holder, gate, True, {}, "hash")
+            for gate in GATES:
+                gates.record(conn, batch.holder, gate, Word.PASSED, {}, "hash")
             return batches.get(conn, batch.batch_id)
 
     def publish(self, batch: Batch) -> None:
         """Flip the view to a batch."""
         with self.writer() as conn:
-            publications.publish(conn, batch, "tester")
+            publications.publish(conn, batch, "tester", lambda: None)
 
     def move(self, batch: Batch, *states: BatchState) -> Batch:
         """Take edges by the code."""

@@ -13,9 +13,10 @@ import psycopg
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.environment import Environment
+from nightmill.gates import approve, checks, compare, driver
 from nightmill.providers.connection import AnswerLimits, ProviderConnection
 from nightmill.simulator.server import RunningSimulator
-from nightmill.stages import check_staging, freeze, judge, plan, preflight, publish, reconcile, report
+from nightmill.stages import freeze, plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting, wake
 from nightmill.storage import job_folders, views
 from nightmill.storage.batches import Batch
@@ -193,10 +194,10 @@ class Pipeline:
     def finish(self, batch: Batch) -> report.Report:
         """Everything after run_shard."""
         reconcile.run(self.env, self.live, batch.batch_id)
-        check_staging.run(self.env, self.live, batch.batch_id)
-        judge.run(self.env, "compare", batch.batch_id)
-        judge.run(self.env, "approve", batch.batch_id)
-        publish.run(self.env, batch.batch_id, "tester")
+        driver.run(self.env, self.live, batch.batch_id, checks.GATE)
+        driver.run(self.env, self.live, batch.batch_id, compare.GATE)
+        driver.run(self.env, self.live, batch.batch_id, approve.GATE)
+        publish.run(self.env, self.live, batch.batch_id, "tester")
         return report.run(self.env, batch.batch_id)
 
     def run(self, run_id: str = "run-1", **changes: Any) -> report.Report:

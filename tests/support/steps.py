@@ -12,8 +12,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from nightmill.domain.gates import GateName, Word
+from nightmill.gates import approve, compare, driver
 from nightmill.simulator.server import RunningSimulator
-from nightmill.stages import judge, publish, reconcile, report
+from nightmill.stages import publish, reconcile, report
 from nightmill.stages.run_shard import Waiting
 from nightmill.storage import batches, gates
 from nightmill.storage.batches import Batch
@@ -46,15 +48,16 @@ def reconciled(pipeline: Pipeline, batch: Batch) -> None:
     """Reconcile and let the gates pass, without Great Expectations."""
     reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
     with pipeline.env.ledger() as conn:
-        gates.record(conn, batch_of(pipeline, batch.batch_id).holder, "check_staging", True, {}, "none")
-    judge.run(pipeline.env, "compare", batch.batch_id)
-    judge.run(pipeline.env, "approve", batch.batch_id)
+        holder = batch_of(pipeline, batch.batch_id).holder
+        gates.record(conn, holder, GateName.CHECK_STAGING, Word.PASSED, {}, "none")
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE)
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE)
 
 
 def publish_unchecked(pipeline: Pipeline, batch: Batch) -> report.Report:
     """Everything after run_shard, without Great Expectations."""
     reconciled(pipeline, batch)
-    publish.run(pipeline.env, batch.batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     return report.run(pipeline.env, batch.batch_id)
 
 

@@ -122,9 +122,9 @@ def _wire(job: Job, folder: str) -> None:
         run_shard,
         _after(tasks.reconcile)(folder, batch_id),
         _after(tasks.check_staging)(folder, batch_id),
-        _after(tasks.compare)(batch_id),
-        _after(tasks.approve)(batch_id),
-        _after(tasks.publish, outlets=[AssetAlias(tasks.asset_name(job.publish.view))])(batch_id),
+        _after(tasks.compare)(folder, batch_id),
+        _after(tasks.approve)(folder, batch_id),
+        _after(tasks.publish, outlets=[AssetAlias(tasks.asset_name(job.publish.view))])(folder, batch_id),
         _after(tasks.report)(batch_id),
     )
 

@@ -117,41 +117,39 @@ def reconcile(folder: str, batch_id: int) -> None:
 
 def check_staging(folder: str, batch_id: int) -> None:
     """Great Expectations on the staging rows."""
+    _ask("check_staging", folder, batch_id)
+
+
+def compare(folder: str, batch_id: int) -> None:
+    """The batch against what readers see."""
+    _ask("compare", folder, batch_id)
+
+
+def approve(folder: str, batch_id: int) -> None:
+    """The approval of a job that asks nobody."""
+    _ask("approve", folder, batch_id)
+
+
+def _ask(name: str, folder: str, batch_id: int) -> None:
+    from nightmill.gates import driver, registry
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import check_staging as stage
     from nightmill.storage import job_folders
 
+    (gate,) = (one for one in registry.GATES if one.name == name)
     with as_airflow_failure():
-        stage.run(environment(), job_folders.read(Path(folder)), batch_id)
+        driver.run(environment(), job_folders.read(Path(folder)), batch_id, gate)
 
 
-def compare(batch_id: int) -> str:
-    """The comparison gate."""
-    from nightmill.orchestration.connections import environment
-    from nightmill.stages import judge
-
-    with as_airflow_failure():
-        return judge.run(environment(), "compare", batch_id)
-
-
-def approve(batch_id: int) -> str:
-    """The approval gate."""
-    from nightmill.orchestration.connections import environment
-    from nightmill.stages import judge
-
-    with as_airflow_failure():
-        return judge.run(environment(), "approve", batch_id)
-
-
-def publish(batch_id: int) -> None:
+def publish(folder: str, batch_id: int) -> None:
     """Flip the view, then emit the asset event: only when something is shown, after the commit, at least once."""
     from nightmill.orchestration.connections import environment
     from nightmill.stages import publish as stage
+    from nightmill.storage import job_folders
 
     context = get_current_context()
     who = getattr(context["dag_run"], "triggering_user_name", None) or "airflow"
     with as_airflow_failure():
-        shown = stage.run(environment(), batch_id, who)
+        shown = stage.run(environment(), job_folders.read(Path(folder)), batch_id, who)
     if shown is not None:
         event = {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq}
         context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)

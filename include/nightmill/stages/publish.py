@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import logging
 
+from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
+from nightmill.gates import registry
 from nightmill.storage import batches, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
@@ -16,11 +18,11 @@ from nightmill.storage.publications import Published
 log = logging.getLogger(__name__)
 
 
-def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
+def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str) -> Published | None:
     """Publish a batch; None for a dry run and for a preview. Raises Terminal for one that ended without data.
 
-    Repeating it does nothing while the view shows this batch, and is refused once something else was published or the
-    batch was rolled back.
+    Publishing asks for the gates that `live` has, as this generation passed them. Repeating it does nothing while the
+    view shows this batch, and is refused once something else was published or the batch was rolled back.
     """
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
@@ -37,13 +39,13 @@ def run(env: Environment, batch_id: int, published_by: str) -> Published | None:
                 f"Clear {batch.task_to_clear} and its downstream tasks: marking it as success opens nothing.",
             )
         if batch.is_preview:
-            _stage(conn, batch, before)
+            _stage(conn, live, batch, before)
             return None
-        return _publish(conn, batch, published_by)
+        return _publish(conn, live, batch, published_by)
 
 
-def _publish(conn: Connection, batch: Batch, published_by: str) -> Published:
-    shown = publications.publish(conn, batch, published_by)
+def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: str) -> Published:
+    shown = publications.publish(conn, batch, published_by, lambda: registry.admit(conn, live, batch))
     conn.commit()
     log.info(
         "results.%s shows batch %s since %s (publication %s, %s gaps)",
@@ -52,8 +54,8 @@ def _publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     return shown
 
 
-def _stage(conn: Connection, batch: Batch, before: Published | None) -> None:
-    publications.stage(conn, batch)
+def _stage(conn: Connection, live: JobDefinition, batch: Batch, before: Published | None) -> None:
+    publications.stage(conn, batch, lambda: registry.admit(conn, live, batch))
     conn.commit()
     log.info("batch %s is a preview: %s", batch.batch_id, publications.readers_see(batch.view_name, before))
 

@@ -12,7 +12,6 @@ from psycopg.rows import class_row
 from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
-from nightmill.storage.gates import verdict_word
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import Shard
 
@@ -101,13 +100,9 @@ class Verdict:
 
     gate: str
     generation: int
-    passed: bool | None
+    word: str
+    decided_by: str | None
     decided_at: datetime
-
-    @property
-    def word(self) -> str:
-        """As people read it."""
-        return verdict_word(self.passed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,54 +1,57 @@
-"""Verdicts of the gates on a batch. Publishing needs this generation's newest verdict of each gate, and that it is no
-refusal."""
+"""Verdicts of the gates on a batch. What opens a gate is the newest verdict of this generation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from nightmill.domain.gates import GATES, GateName, Word
 from nightmill.storage import fence, sql
 from nightmill.storage.ledger import Connection
-
-NOT_CONFIGURED = "not configured"
-GATES = ("completion", "check_staging", "compare", "approve")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A gate's newest word; `passed` is None where the job does not configure it."""
+    """A gate's newest word on a batch. `decided_by` is None where a rule decided."""
 
-    gate: str
-    passed: bool | None
+    verdict_id: int
+    gate: GateName
+    word: Word
+    details: dict[str, Any]
+    config_hash: str
+    decided_by: str | None
+    decided_at: datetime
 
-    @property
-    def word(self) -> str:
-        """As people read it."""
-        return verdict_word(self.passed)
-
-
-def verdict_word(passed: bool | None) -> str:
-    """What a verdict is called everywhere."""
-    return NOT_CONFIGURED if passed is None else "passed" if passed else "not passed"
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gate", GateName(self.gate))
+        object.__setattr__(self, "word", Word(self.word))
 
 
 def record(
-    conn: Connection, holder: fence.Holder, gate: str, passed: bool | None, details: dict[str, Any], config_hash: str
+    conn: Connection,
+    holder: fence.Holder,
+    gate: GateName,
+    word: Word,
+    details: dict[str, Any],
+    config_hash: str,
+    decided_by: str | None = None,
 ) -> None:
-    """Record one evaluation under the shared fence; None for a gate that the job does not configure. `details` hold
-    counts and rule names, never document text."""
+    """Record one evaluation under the shared fence. `details` hold counts and rule names, never document text."""
     fence.enter(conn, holder)
     conn.execute(
         sql.text("gate_record"),
         {
             "batch_id": holder.batch_id,
             "generation": holder.generation,
-            "gate": gate,
-            "passed": passed,
+            "gate": str(gate),
+            "verdict": str(word),
             "details": Jsonb(details),
             "config_hash": config_hash,
+            "decided_by": decided_by,
         },
     )
 
@@ -57,12 +60,6 @@ def newest(conn: Connection, holder: fence.Holder) -> list[Verdict]:
     """The newest verdict of each gate in this generation, in the order of the gates."""
     with conn.cursor(row_factory=class_row(Verdict)) as cursor:
         found = cursor.execute(
-            sql.text("gates_passed"), {"batch_id": holder.batch_id, "generation": holder.generation}
+            sql.text("gates_newest"), {"batch_id": holder.batch_id, "generation": holder.generation}
         ).fetchall()
     return sorted(found, key=lambda one: GATES.index(one.gate))
-
-
-def not_passed(conn: Connection, holder: fence.Holder) -> list[str]:
-    """Gates whose newest verdict in this generation is missing or a refusal."""
-    open_ = {one.gate for one in newest(conn, holder) if one.passed is not False}
-    return [gate for gate in GATES if gate not in open_]

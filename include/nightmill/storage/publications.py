@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, gates, sql
+from nightmill.storage import batches, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -40,18 +41,19 @@ def newness(batch: Batch) -> list[datetime] | None:
     return None if batch.frozen_at is None else [batch.data_interval_end or batch.frozen_at, batch.frozen_at]
 
 
-def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
+def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None]) -> Published:
     """Flip the view to this batch and end the batch, in the caller's transaction.
 
-    Order of locks: the batch's exclusive fence, then the view's pointer. Raises Blocked when a gate did not pass or
-    the view is held, Terminal when something newer is published already.
+    Order of locks: the batch's exclusive fence, then the view's pointer; then `admit` looks at the gates, and nothing
+    that it looks at can change any more. Raises Blocked when the view is held, Terminal when something newer is
+    published already, and what `admit` raises.
     """
     if batch.frozen_at is None or batch.counts is None:
         raise _not_reconciled(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
-    _refuse_closed_gates(conn, batch)
     conn.execute(sql.text("published_first_lock"), {"view_name": batch.view_name})
     shown = current(conn, batch.view_name, lock=True)
+    admit()
     if shown is not None and shown.newness > (newness(batch) or []):
         raise Terminal(
             f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
@@ -79,13 +81,12 @@ def publish(conn: Connection, batch: Batch, published_by: str) -> Published:
     return now_shown
 
 
-def stage(conn: Connection, batch: Batch) -> None:
-    """Leave a preview for a person: what the view shows stays, in the caller's transaction. Raises Blocked when a gate
-    did not pass."""
+def stage(conn: Connection, batch: Batch, admit: Callable[[], None]) -> None:
+    """Leave a preview for a person: what the view shows stays, in the caller's transaction. `admit` as above."""
     if batch.counts is None:
         raise _not_reconciled(batch)
     batches.move(conn, batch, BatchState.STAGED, "a preview")
-    _refuse_closed_gates(conn, batch)
+    admit()
 
 
 def readers_see(view: str, shown: Published | None) -> str:
@@ -98,12 +99,3 @@ def readers_see(view: str, shown: Published | None) -> str:
 
 def _not_reconciled(batch: Batch) -> Terminal:
     return Terminal(f"Batch {batch.batch_id} was not reconciled.", "Clear reconcile and its downstream tasks.")
-
-
-def _refuse_closed_gates(conn: Connection, batch: Batch) -> None:
-    missing = gates.not_passed(conn, batch.holder)
-    if missing:
-        raise Blocked(
-            f"Batch {batch.batch_id} has no recorded pass of {', '.join(missing)} in generation {batch.generation}.",
-            "Clear that gate's task: marking it as success opens nothing.",
-        )

@@ -801,14 +801,26 @@ CREATE TABLE nightmill.gate_verdict (
     batch_id bigint NOT NULL,
     generation integer NOT NULL,
     gate text NOT NULL,
-    passed boolean,
     details jsonb NOT NULL,
     config_hash text NOT NULL,
     decided_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT gate_known CHECK ((gate = ANY (ARRAY['completion'::text, 'check_staging'::text, 'compare'::text, 'approve'::text])))
+    verdict text NOT NULL,
+    decided_by text,
+    passed boolean GENERATED ALWAYS AS (
+CASE verdict
+    WHEN 'passed'::text THEN true
+    WHEN 'not configured'::text THEN NULL::boolean
+    ELSE false
+END) STORED,
+    CONSTRAINT gate_known CHECK ((gate = ANY (ARRAY['completion'::text, 'check_staging'::text, 'compare'::text, 'approve'::text]))),
+    CONSTRAINT gate_verdict_known CHECK ((verdict = ANY (ARRAY['passed'::text, 'refused'::text, 'waiting'::text, 'rejected'::text, 'not configured'::text])))
 );
 
 ALTER TABLE nightmill.gate_verdict OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.gate_verdict.verdict IS 'passed, refused, waiting for an answer, rejected for good; or that the job does not have this gate';
+
+COMMENT ON COLUMN nightmill.gate_verdict.decided_by IS 'The person who decided, or what decided for them; null where a rule did';
 
 COMMENT ON COLUMN nightmill.gate_verdict.passed IS 'null = the job does not configure this gate, which opens it';
 
@@ -1471,6 +1483,8 @@ GRANT UPDATE(blocked_from) ON TABLE nightmill.batch TO nightmill_writer;
 GRANT UPDATE(blocked_by) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(generation) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(params) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(note) ON TABLE nightmill.batch TO nightmill_writer;
 

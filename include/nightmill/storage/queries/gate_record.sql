@@ -1,2 +1,2 @@
-insert into nightmill.gate_verdict (batch_id, generation, gate, passed, details, config_hash)
-values (%(batch_id)s, %(generation)s, %(gate)s, %(passed)s, %(details)s, %(config_hash)s)
+insert into nightmill.gate_verdict (batch_id, generation, gate, verdict, details, config_hash, decided_by)
+values (%(batch_id)s, %(generation)s, %(gate)s, %(verdict)s, %(details)s, %(config_hash)s, %(decided_by)s)

@@ -1,4 +1,4 @@
-"""check_staging: Great Expectations on the batch's staging rows, before anybody can see them.
+"""The gate check_staging: Great Expectations on the batch's staging rows, before anybody can see them.
 
 Count equality is always one of the checks. Reports hold rules, columns, numbers and a query to look with, never a text
 of an answer (validators/check_report.py). The checks are read live, so that a rule that is too strict can be loosened
@@ -11,14 +11,14 @@ import logging
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked, ConfigError
+from nightmill.domain.errors import ConfigError
 from nightmill.domain.gate_settings import Expectation
+from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.output_module import json_schema
-from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, gates, ledger, views
+from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict
+from nightmill.storage import contracts, ledger, views
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.validators.argument_types import library, refusals
@@ -27,43 +27,35 @@ from nightmill.validators.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
 
-STAGE = "check_staging"
 LIMIT_S = 3600  # of one check
 _NO_ADDRESS = "postgresql+psycopg://creator@ledger/ledger"  # it wants one; `creator` makes the connections
 
 
-def run(env: Environment, live: JobDefinition, batch_id: int) -> bool:
-    """Check the staging rows and record the verdict. Raises Blocked when a check fails. False for one at rest."""
-    with env.ledger() as conn:
-        batch = batches.get(conn, batch_id)
-        batches.refuse_without_data(batch)
-        if batch.at_rest:
-            log.info("batch %s is %s: nothing to check", batch_id, batch.state)
-            return False
-        batch = batches.unblock(conn, batch, STAGE)
-        conn.commit()
-        checks = [_count_check(batch), *live.checks.expectations]
-        staged = _staged(conn, batch)
-        conn.commit()
-        report = _validate(env.ledger_dsn, staged, checks)
-        passed = all(one["passed"] for one in report)
-        hashed = content_hash({"checks": [one.model_dump() for one in checks]}).hex()[:16]
-        gates.record(conn, batch.holder, STAGE, passed, {"checks": report}, hashed)
-        conn.commit()
-        failed = [one for one in report if not one["passed"]]
-        log.info("batch %s: %s of %s checks passed", batch_id, len(report) - len(failed), len(report))
-        if not failed:
-            return True
-        reason = f"{len(failed)} of {len(report)} checks failed: {'; '.join(map(described, failed))}"
-        if batch.state is BatchState.VALIDATING:
-            batches.block(conn, batch, STAGE, reason)
-        conn.commit()
-        queries = dict.fromkeys(one["query"] for one in failed)
-        raise Blocked(
-            "\n".join((f"Batch {batch_id}: {reason}.", *(f"To look, as nightmill_owner: {one};" for one in queries))),
-            "Look at the rows with these queries; then loosen checks.yaml and clear check_staging, or correct the "
-            "prompt and trigger a new run.",
-        )
+def always(_live: JobDefinition) -> bool:
+    """Every job has it: the number of rows is always checked."""
+    return True
+
+
+def evaluate(look: Look) -> Verdict:
+    """Check the staging rows."""
+    batch = look.batch
+    checks = [_count_check(batch), *look.live.checks.expectations]
+    staged = _staged(look.conn, batch)
+    look.conn.commit()  # the checks take their time on a connection of their own
+    report = _validate(look.env.ledger_dsn, staged, checks)
+    hashed = content_hash({"checks": [one.model_dump() for one in checks]}).hex()[:16]
+    failed = [one for one in report if not one["passed"]]
+    log.info("batch %s: %s of %s checks passed", batch.batch_id, len(report) - len(failed), len(report))
+    if not failed:
+        return Passed({"checks": report}, hashed)
+    return Refused(
+        f"{len(failed)} of {len(report)} checks failed: {'; '.join(map(described, failed))}",
+        "Look at the rows with these queries; then loosen checks.yaml and clear check_staging, or correct the "
+        "prompt and trigger a new run.",
+        {"checks": report},
+        hashed,
+        queries=tuple(one["query"] for one in failed),
+    )
 
 
 def _staged(conn: Connection, batch: Batch) -> Staged:
@@ -136,3 +128,6 @@ def _expectation(gx: Any, check: Expectation) -> Any:
         f"checks.yaml: {check.type}: {said}.",
         f"Correct it by the documentation of {check.type}; `python -m nightmill validate` names the line.",
     )
+
+
+GATE = Gate(GateName.CHECK_STAGING, always, evaluate)
