@@ -67,9 +67,9 @@ from nightmill.item where batch_id = {batch_id} order by key
 on conflict (key) where (effective) do nothing
 """
 _ROWS = """
-insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
+insert into {rows} (part_id, batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
     prompt_version, answered_at, title, pages)
-select {batch_id}, n, {prefix} || n, '1', '', '', n, false, 'echo-1', 'p', now(), 'batch ' || {batch_id}, n
+select {batch_id}, {batch_id}, n, {prefix} || n, '1', '', '', n, false, 'echo-1', 'p', now(), 'batch ' || {batch_id}, n
 from generate_series(0, {items_count} - 1) as n
 """
 _OUTCOMES = """

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from nightmill.domain.config import Config, Identifier
 
 
+class PublishMode(StrEnum):
+    """What a view shows of the batches that were published."""
+
+    REPLACE = "replace"
+    BY_INTERVAL = "by_interval"
+    BY_KEY = "by_key"
+
+
 class Publish(Config):
-    """Which view shows the results, in schema `results`."""
+    """Which view shows the results, in schema `results`, and which of them."""
 
     view: Identifier = Field(
         description="Lower-case letters, digits and _, at most 48; in schema results. One job's only."
+    )
+    mode: PublishMode = Field(
+        default=PublishMode.REPLACE,
+        description="What the view shows: replace = the newest batch; by_interval = the newest batch of every data "
+        "interval; by_key = the newest accepted row of every source id.",
+    )
+    max_loss: float = Field(
+        default=0.5, ge=0, le=1, description="The share of the rows shown that a run may lose: more stops at compare."
+    )
+    keep_intervals: int | None = Field(
+        default=None, ge=1, description="In by_interval: the newest so many intervals are shown; null = all."
     )

@@ -132,7 +132,7 @@ def _what_readers_see(report: Report) -> list[str]:
     if batch.state is BatchState.STAGED:
         lines += [
             f"this batch is a preview: {publications.readers_see(batch.view_name, shown)}",
-            f"look at it: select * from nightmill.rows_{batch.view_name} where batch_id = {batch.batch_id} "
+            f"look at it: select * from nightmill.rows_{batch.view_name} where part_id = {batch.batch_id} "
             "(as nightmill_owner)",
             "to show it: trigger a run with the same values and publish = yes; its answers are reused without a call",
         ]

@@ -1,8 +1,10 @@
-"""What each view shows: one pointer per view, flipped in one transaction with the batch's last edge."""
+"""What each view shows: one pointer per view to a publication, which is a list of parts. It is flipped in one
+transaction with the batch's last edge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,15 +12,17 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.storage import batches, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.ledger import Connection, refusals
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a view shows now. `newness` orders batches: (interval end or freeze time, freeze time)."""
+    """What a view shows now. `newness` orders batches: (interval end or freeze time, freeze time). `batch_id` is the
+    batch that was published last; `part_id` is the one part that is shown, None in by_interval."""
 
     view_name: str
     batch_id: int
@@ -26,19 +30,73 @@ class Published:
     published_at: datetime
     gaps: int
     held: bool
+    mode: PublishMode
+    part_id: int | None
     newness: list[datetime]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", PublishMode(self.mode))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows that a publication shows: those of one batch, in a part that bears its number or in a merged one, whose
+    numbers are negative. `shown_since` is None for what no publication has shown yet."""
+
+    part_id: int
+    batch_id: int
+    interval_start: datetime | None
+    interval_end: datetime | None
+    frozen_at: datetime
+    counts: dict[str, int]
+    gaps: int
+    shown_since: datetime | None = None
+
+    @property
+    def interval(self) -> tuple[datetime | None, datetime | None]:
+        """Its start and end."""
+        return self.interval_start, self.interval_end
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether it can be one of several: it has both ends, and something lies between them."""
+        start, end = self.interval
+        return start is not None and end is not None and start < end
 
 
 def current(conn: Connection, view: str, *, lock: bool = False) -> Published | None:
     """What the view shows, or None before the first publication. With `lock` nobody else can flip it meanwhile."""
+    if lock:
+        conn.execute(sql.text("published_first_lock"), {"view_name": view})
     query = sql.text("published_lock" if lock else "published_get")
     with conn.cursor(row_factory=class_row(Published)) as cursor:
         return cursor.execute(query, {"view_name": view}).fetchone()
 
 
+def parts(conn: Connection, publish_seq: int) -> list[Part]:
+    """What a publication lists, by interval."""
+    with conn.cursor(row_factory=class_row(Part)) as cursor:
+        return cursor.execute(sql.text("publication_parts"), {"publish_seq": publish_seq}).fetchall()
+
+
+def part_of(batch: Batch) -> Part:
+    """The part of a reconciled batch. Raises Terminal for another one."""
+    if batch.frozen_at is None or batch.counts is None:
+        raise _not_reconciled(batch)
+    gaps = sum(count for bucket, count in batch.counts.items() if bucket not in ("accepted", "reused", "excluded"))
+    interval = batch.data_interval_start, batch.data_interval_end
+    return Part(batch.batch_id, batch.batch_id, *interval, batch.frozen_at, batch.counts, gaps)
+
+
 def newness(batch: Batch) -> list[datetime] | None:
     """What orders a batch among those of its view; None before it is frozen."""
     return None if batch.frozen_at is None else [batch.data_interval_end or batch.frozen_at, batch.frozen_at]
+
+
+def mode_of(conn: Connection, view: str) -> PublishMode:
+    """How `apply` set the view up."""
+    row = conn.execute(sql.text("view_mode"), {"view_name": view}).fetchone()
+    return PublishMode(row[0]) if row else PublishMode.REPLACE
 
 
 def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None]) -> Published:
@@ -48,10 +106,8 @@ def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[
     that it looks at can change any more. Raises Blocked when the view is held, Terminal when something newer is
     published already, and what `admit` raises.
     """
-    if batch.frozen_at is None or batch.counts is None:
-        raise _not_reconciled(batch)
+    mine = part_of(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
-    conn.execute(sql.text("published_first_lock"), {"view_name": batch.view_name})
     shown = current(conn, batch.view_name, lock=True)
     admit()
     if shown is not None and shown.newness > (newness(batch) or []):
@@ -65,18 +121,57 @@ def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[
             "As nightmill_owner: update nightmill.published set held = false where view_name = "
             f"'{batch.view_name}'; then clear publish.",
         )
-    gaps = sum(count for bucket, count in batch.counts.items() if bucket not in ("accepted", "reused", "excluded"))
-    conn.execute(
-        sql.text("publication_flip"),
-        {
-            "view_name": batch.view_name,
-            "batch_id": batch.batch_id,
-            "published_by": published_by,
-            "counts": Jsonb(batch.counts),
-            "gaps": gaps,
-        },
-    )
-    now_shown = current(conn, batch.view_name)
+    return flip(conn, batch.view_name, "publish", [mine], published_by, batch_id=batch.batch_id)
+
+
+def flip(
+    conn: Connection,
+    view: str,
+    kind: str,
+    shown: Sequence[Part],
+    by: str,
+    *,
+    batch_id: int | None = None,
+    approved_by: str | None = None,
+    note: str | None = None,
+) -> Published:
+    """Show these parts and no others, in the caller's transaction, which has locked what is shown (`current`).
+
+    `kind` is publish, rollback, merge or retention; `batch_id` is the batch that a publish adds. Counts and gaps of a
+    publication are those of all its parts.
+    """
+    mode = mode_of(conn, view)
+    newest = max(shown, key=lambda one: (one.interval_end or one.frozen_at, one.frozen_at), default=None)
+    before = current(conn, view)
+    shown_batch = batch_id or (newest.batch_id if newest else before.batch_id if before else None)
+    counts: Counter[str] = Counter()
+    for one in shown:
+        counts.update(one.counts)
+    values = {
+        "view_name": view,
+        "batch_id": batch_id,
+        "kind": kind,
+        "published_by": by,
+        "approved_by": approved_by,
+        "note": note,
+        "counts": Jsonb(dict(counts)),
+        "gaps": sum(one.gaps for one in shown),
+        "part_ids": [one.part_id for one in shown],
+        "batch_ids": [one.batch_id for one in shown],
+        "starts": [one.interval_start for one in shown],
+        "ends": [one.interval_end for one in shown],
+        "frozen_ats": [one.frozen_at for one in shown],
+        "part_counts": [Jsonb(one.counts) for one in shown],
+        "part_gaps": [one.gaps for one in shown],
+        "since": [one.shown_since for one in shown],
+    }
+    with refusals():
+        row = conn.execute(sql.text("publication_add"), values).fetchone()
+        assert row is not None
+        part_id = None if mode is PublishMode.BY_INTERVAL else shown[0].part_id
+        pointer = {"publish_seq": row[0], "shown_batch": shown_batch, "mode": mode, "part_id": part_id}
+        conn.execute(sql.text("publication_flip"), pointer)
+    now_shown = current(conn, view)
     assert now_shown is not None
     return now_shown
 

@@ -46,6 +46,7 @@ CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS
 declare
     child text := nightmill.partition_name(parent, batch_id);
     standing text;
+    bound text := pg_catalog.format('batch_id is not null and batch_id = %s', batch_id);
 begin
     perform nightmill.require_partitioned(parent);
     standing := nightmill.hold_partition(child);
@@ -54,11 +55,17 @@ begin
     elsif standing = 'unattached' then
         execute pg_catalog.format('drop table nightmill.%I', child);
     end if;
+    if parent like 'rows\_%' then
+        bound := pg_catalog.format('part_id is not null and part_id = %s', batch_id)
+            || case when batch_id > 0 then ' and ' || bound else '' end;
+    end if;
     execute pg_catalog.format(
         'create table nightmill.%I (like nightmill.%I including defaults including constraints including generated, '
-        'constraint %I check (batch_id is not null and batch_id = %s))',
-        child, parent, child || '_batch', batch_id);
-    execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
+        'constraint %I check (%s))',
+        child, parent, child || '_batch', bound);
+    if batch_id > 0 then
+        execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
+    end if;
 end $$;
 
 ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
@@ -175,6 +182,34 @@ end $$;
 
 ALTER FUNCTION nightmill.guard_provider_batch() OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.guard_publication_part() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    strange record;
+begin
+    for strange in
+        select listed.part_id, listed.batch_id, publication.view_name
+        from (select distinct publish_seq, part_id, batch_id from listed) as listed
+        join nightmill.publication using (publish_seq)
+        left join nightmill.batch on batch.batch_id = listed.batch_id
+        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+            or (listed.part_id <> listed.batch_id and (listed.part_id >= 0 or not exists (
+                select from pg_catalog.pg_inherits
+                where inhparent = pg_catalog.to_regclass(
+                        'nightmill.' || pg_catalog.quote_ident('rows_' || publication.view_name))
+                    and inhrelid = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident(
+                        nightmill.partition_name('rows_' || publication.view_name, listed.part_id))))))
+    loop
+        raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
+            strange.view_name, strange.part_id, strange.batch_id using errcode = 'NM001';
+    end loop;
+    return null;
+end $$;
+
+ALTER FUNCTION nightmill.guard_publication_part() OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.guard_published() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -186,6 +221,17 @@ begin
     ) then
         raise exception 'view % cannot show batch %, which is not a published batch of it', new.view_name, new.batch_id
             using errcode = 'NM001';
+    end if;
+    if not exists (
+        select from nightmill.publication where publish_seq = new.publish_seq and view_name = new.view_name
+    ) then
+        raise exception 'view % cannot show publication %, which is not one of it', new.view_name, new.publish_seq
+            using errcode = 'NM001';
+    end if;
+    if new.part_id is not null and not exists (
+        select from nightmill.publication_part where publish_seq = new.publish_seq and part_id = new.part_id
+    ) then
+        raise exception 'publication % does not list part %', new.publish_seq, new.part_id using errcode = 'NM001';
     end if;
     return new;
 end $$;
@@ -222,6 +268,11 @@ begin
                 using errcode = 'NM004';
         end if;
     end loop;
+    if tg_table_name not in ('outcome', 'attempt') then
+        if exists (select from written where part_id <> batch_id) then
+            raise exception 'a row lies in a part of another batch than its own' using errcode = 'NM004';
+        end if;
+    end if;
     return null;
 end $$;
 
@@ -912,6 +963,15 @@ ALTER TABLE nightmill.maintenance_sweep OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.maintenance_sweep IS 'When each sweep of maintenance last came to its end';
 
+CREATE SEQUENCE nightmill.merged_part
+    START WITH -1
+    INCREMENT BY -1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE nightmill.merged_part OWNER TO nightmill_owner;
+
 CREATE TABLE nightmill.migration (
     number integer NOT NULL,
     name text NOT NULL,
@@ -1005,16 +1065,34 @@ COMMENT ON VIEW nightmill.provider_batch_usage IS 'What the provider reports for
 CREATE TABLE nightmill.publication (
     publish_seq bigint NOT NULL,
     view_name text NOT NULL,
-    batch_id bigint NOT NULL,
+    batch_id bigint,
     kind text NOT NULL,
     published_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     published_by text NOT NULL,
     counts jsonb NOT NULL,
     gaps bigint NOT NULL,
-    CONSTRAINT publication_kind_check CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text])))
+    approved_by text,
+    note text,
+    CONSTRAINT publication_kind_known CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text, 'merge'::text, 'retention'::text])))
 );
 
 ALTER TABLE nightmill.publication OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.publication_part (
+    publish_seq bigint NOT NULL,
+    part_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    interval_start timestamp with time zone,
+    interval_end timestamp with time zone,
+    frozen_at timestamp with time zone NOT NULL,
+    counts jsonb NOT NULL,
+    gaps bigint NOT NULL,
+    shown_since timestamp with time zone NOT NULL
+);
+
+ALTER TABLE nightmill.publication_part OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.publication_part IS 'What each publication shows: the parts, and the batches whose rows lie in each; a merged part has several';
 
 ALTER TABLE nightmill.publication ALTER COLUMN publish_seq ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.publication_publish_seq_seq
@@ -1031,12 +1109,21 @@ CREATE TABLE nightmill.published (
     publish_seq bigint NOT NULL,
     published_at timestamp with time zone NOT NULL,
     gaps bigint NOT NULL,
-    held boolean DEFAULT false NOT NULL
+    held boolean DEFAULT false NOT NULL,
+    mode text DEFAULT 'replace'::text NOT NULL,
+    part_id bigint,
+    CONSTRAINT one_part_or_intervals CHECK (
+CASE mode
+    WHEN 'by_interval'::text THEN (part_id IS NULL)
+    WHEN 'replace'::text THEN (part_id IS NOT NULL)
+    WHEN 'by_key'::text THEN (part_id IS NOT NULL)
+    ELSE false
+END)
 );
 
 ALTER TABLE nightmill.published OWNER TO nightmill_owner;
 
-COMMENT ON TABLE nightmill.published IS 'Which batch each view shows, since when, with how many gaps';
+COMMENT ON TABLE nightmill.published IS 'Which publication each view shows, since when, with how many gaps';
 
 CREATE TABLE nightmill.quarantine (
     quarantine_id bigint NOT NULL,
@@ -1223,7 +1310,9 @@ CREATE TABLE nightmill.view_definition (
     job text NOT NULL,
     columns jsonb NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    nullable text[] DEFAULT '{}'::text[] NOT NULL
+    nullable text[] DEFAULT '{}'::text[] NOT NULL,
+    mode text DEFAULT 'replace'::text NOT NULL,
+    CONSTRAINT mode_known CHECK ((mode = ANY (ARRAY['replace'::text, 'by_interval'::text, 'by_key'::text])))
 );
 
 ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
@@ -1286,6 +1375,9 @@ ALTER TABLE ONLY nightmill.provider_batch
 
 ALTER TABLE ONLY nightmill.provider_batch
     ADD CONSTRAINT provider_batch_token_key UNIQUE (token);
+
+ALTER TABLE ONLY nightmill.publication_part
+    ADD CONSTRAINT publication_part_pkey PRIMARY KEY (publish_seq, batch_id);
 
 ALTER TABLE ONLY nightmill.publication
     ADD CONSTRAINT publication_pkey PRIMARY KEY (publish_seq);
@@ -1351,6 +1443,8 @@ CREATE TRIGGER guard_payload_segment BEFORE INSERT OR UPDATE ON nightmill.payloa
 
 CREATE TRIGGER guard_provider_batch BEFORE INSERT OR UPDATE ON nightmill.provider_batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_provider_batch();
 
+CREATE TRIGGER guard_publication_part AFTER INSERT ON nightmill.publication_part REFERENCING NEW TABLE AS listed FOR EACH STATEMENT EXECUTE FUNCTION nightmill.guard_publication_part();
+
 CREATE TRIGGER guard_published BEFORE INSERT OR UPDATE ON nightmill.published FOR EACH ROW EXECUTE FUNCTION nightmill.guard_published();
 
 CREATE TRIGGER guard_settling AFTER INSERT ON nightmill.attempt REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION nightmill.guard_settling();
@@ -1387,6 +1481,12 @@ ALTER TABLE ONLY nightmill.provider_batch
 
 ALTER TABLE ONLY nightmill.publication
     ADD CONSTRAINT publication_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.publication_part
+    ADD CONSTRAINT publication_part_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.publication_part
+    ADD CONSTRAINT publication_part_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
 
 ALTER TABLE ONLY nightmill.published
     ADD CONSTRAINT published_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
@@ -1434,6 +1534,8 @@ REVOKE ALL ON FUNCTION nightmill.guard_batch() FROM PUBLIC;
 REVOKE ALL ON FUNCTION nightmill.guard_payload_segment() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.guard_provider_batch() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_publication_part() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.guard_published() FROM PUBLIC;
 
@@ -1603,6 +1705,8 @@ GRANT SELECT ON TABLE nightmill.maintenance_action TO nightmill_console;
 GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.maintenance_sweep TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.maintenance_sweep TO nightmill_console;
 
+GRANT USAGE ON SEQUENCE nightmill.merged_part TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
@@ -1613,6 +1717,10 @@ GRANT SELECT ON TABLE nightmill.provider_batch_usage TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.publication TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_reader;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
+
+GRANT SELECT,INSERT ON TABLE nightmill.publication_part TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_view_owner;
 
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
@@ -1626,6 +1734,10 @@ GRANT UPDATE(publish_seq) ON TABLE nightmill.published TO nightmill_writer;
 GRANT UPDATE(published_at) ON TABLE nightmill.published TO nightmill_writer;
 
 GRANT UPDATE(gaps) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(mode) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(part_id) ON TABLE nightmill.published TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.quarantine TO nightmill_writer;
 

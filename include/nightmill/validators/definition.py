@@ -13,6 +13,7 @@ from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job_code import contained
 from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import FILE, TYPES, line_of
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
 from nightmill.domain.yaml_mistakes import first_of
@@ -51,6 +52,7 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
         found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += _bad_schedule(definition)
+        found += _mode_to_come(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
     return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
@@ -94,6 +96,13 @@ def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
         line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
         remedy = f'Write minute, hour, day, month and weekday, such as "0 2 * * *", or one of {listed(_PRESETS)}; UTC.'
         yield Mistake("job.yaml", line, "schedule", problem, remedy)
+
+
+def _mode_to_come(definition: JobDefinition) -> Iterator[Mistake]:
+    if definition.job.publish.mode is PublishMode.BY_KEY:
+        line = YamlLines(definition.files["job.yaml"]).line(("publish", "mode"))
+        remedy = "Use replace or by_interval."
+        yield Mistake("job.yaml", line, "publish.mode", "by_key is not available yet", remedy)
 
 
 def _unknown_expectations(content: bytes) -> Iterator[Mistake]:
