@@ -25,7 +25,7 @@ from support.steps import (
 
 from nightmill.domain.errors import Blocked, SourceError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.gates import approve, checks, compare, driver
+from nightmill.gates import checks, compare, driver, registry
 from nightmill.stages import plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting
 from nightmill.storage import batches
@@ -131,7 +131,7 @@ def stages_after_freeze(pipeline: Pipeline, batch_id: int) -> dict[str, Callable
         "reconcile": lambda: reconcile.run(pipeline.env, pipeline.live, batch_id),
         "check_staging": lambda: driver.run(pipeline.env, pipeline.live, batch_id, checks.GATE),
         "compare": lambda: driver.run(pipeline.env, pipeline.live, batch_id, compare.GATE),
-        "approve": lambda: driver.run(pipeline.env, pipeline.live, batch_id, approve.GATE),
+        "approve": lambda: driver.run(pipeline.env, pipeline.live, batch_id, registry.approval(0)),
         "publish": lambda: publish.run(pipeline.env, pipeline.live, batch_id, "tester"),
         "report": lambda: report.run(pipeline.env, batch_id),
     }

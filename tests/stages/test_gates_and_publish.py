@@ -15,7 +15,7 @@ from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned
-from nightmill.gates import approve, checks, compare, driver
+from nightmill.gates import checks, compare, driver, registry
 from nightmill.gates.port import Passed
 from nightmill.stages import publish, reconcile, report
 from nightmill.stages.status import look
@@ -97,7 +97,7 @@ def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_
     assert "CANARYSET" not in details
     # Marked as success: compare and approve run, and publishing is refused with the way out.
     driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE)
-    driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE)
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, registry.approval(0))
     with pytest.raises(Blocked, match=r"BLOCKED by check_staging.*Remedy: Clear check_staging"):
         publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert pipeline.sql(SHOWN) == []

@@ -12,7 +12,7 @@ from support.steps import batch_of, publish_unchecked, run_unchecked
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.gates import approve, checks, compare, driver
+from nightmill.gates import checks, compare, driver, registry
 from nightmill.stages import preflight, publish, reconcile, report
 
 PRICE = """delete from nightmill.price;
@@ -33,7 +33,7 @@ def test_a_dry_run_ends_estimated_and_every_later_stage_ends_quietly(
     assert reconcile.run(pipeline.env, pipeline.live, batch.batch_id).state is BatchState.ESTIMATED
     assert driver.run(pipeline.env, pipeline.live, batch.batch_id, checks.GATE) is None
     assert driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE) is None
-    assert driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE) is None
+    assert driver.run(pipeline.env, pipeline.live, batch.batch_id, registry.approval(0)) is None
     assert publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester") is None
     made = report.run(pipeline.env, batch.batch_id)
 

@@ -13,7 +13,7 @@ import psycopg
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.environment import Environment
-from nightmill.gates import approve, checks, compare, driver
+from nightmill.gates import checks, compare, driver, registry
 from nightmill.providers.connection import AnswerLimits, ProviderConnection
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import freeze, plan, preflight, publish, reconcile, report
@@ -196,7 +196,7 @@ class Pipeline:
         reconcile.run(self.env, self.live, batch.batch_id)
         driver.run(self.env, self.live, batch.batch_id, checks.GATE)
         driver.run(self.env, self.live, batch.batch_id, compare.GATE)
-        driver.run(self.env, self.live, batch.batch_id, approve.GATE)
+        driver.run(self.env, self.live, batch.batch_id, registry.approval(0))
         publish.run(self.env, self.live, batch.batch_id, "tester")
         return report.run(self.env, batch.batch_id)
 

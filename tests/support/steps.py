@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nightmill.domain.gates import GateName, Word
-from nightmill.gates import approve, compare, driver
+from nightmill.gates import compare, driver, registry
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import publish, reconcile, report
 from nightmill.stages.run_shard import Waiting
@@ -51,7 +51,7 @@ def reconciled(pipeline: Pipeline, batch: Batch) -> None:
         holder = batch_of(pipeline, batch.batch_id).holder
         gates.record(conn, holder, GateName.CHECK_STAGING, Word.PASSED, {}, "none")
     driver.run(pipeline.env, pipeline.live, batch.batch_id, compare.GATE)
-    driver.run(pipeline.env, pipeline.live, batch.batch_id, approve.GATE)
+    driver.run(pipeline.env, pipeline.live, batch.batch_id, registry.approval(0))
 
 
 def publish_unchecked(pipeline: Pipeline, batch: Batch) -> report.Report:

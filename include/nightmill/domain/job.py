@@ -13,7 +13,7 @@ from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, refuse
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
-from nightmill.domain.gate_settings import Gold, Quality
+from nightmill.domain.gate_settings import Approve, Gold, Quality
 from nightmill.domain.nearest import hint
 from nightmill.domain.publish_settings import Publish
 
@@ -326,13 +326,22 @@ class Job(Config):
     quality: Quality = Quality()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    approve: Approve | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(
         default=None, max_length=100, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.'
     )
 
+    @field_validator("approve", mode="before")
+    @classmethod
+    def _asks_or_does_not(cls, value: Any) -> Any:
+        """YAML takes a key with nothing behind it for null."""
+        if value is None:
+            raise ValueError("is empty: write approve: {} to ask a person, or remove the line to ask nobody")
+        return value
+
 
 # nightmill's own DAGs, which are named nightmill_<name> like those of jobs.
-OPERATIONS = frozenset({"cancel", "capacity_guard", "maintenance", "replay", "rollback"})
+OPERATIONS = frozenset({"cancel", "capacity_guard", "maintenance", "publish", "replay", "rollback"})
 JOB_NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")

@@ -47,7 +47,8 @@ def settle(conn: Connection, batch: Batch, gate: Gate, verdict: Verdict) -> Verd
     """Write a verdict and what it means for the batch, in one transaction, and raise where the task must fail."""
     match verdict:
         case Passed():
-            _record(conn, batch, gate, verdict, verdict.by)
+            if not verdict.recorded:
+                _record(conn, batch, gate, verdict, verdict.by)
         case NotConfigured():
             _record(conn, batch, gate, verdict, None)
         case Waiting():

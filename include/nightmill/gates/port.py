@@ -17,16 +17,19 @@ from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
 Details = dict[str, Any]
+TOLD = "told"  # of details: lines for whoever is asked to approve
 
 
 @dataclass(frozen=True, slots=True)
 class Passed:
     """The gate is open for this generation. `details` hold counts and names of rules, never document text;
-    `config_hash` tells the settings that it was judged by; `by` is the person who decided, if one did."""
+    `config_hash` tells the settings that it was judged by; `by` is the person who decided, if one did. `recorded`: the
+    ledger has this very verdict already."""
 
     details: Details
     config_hash: str
     by: str | None = None
+    recorded: bool = False
     word = Word.PASSED
 
 

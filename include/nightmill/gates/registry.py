@@ -11,7 +11,18 @@ from nightmill.storage import gates
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
-GATES: tuple[Gate, ...] = (completion.GATE, checks.GATE, compare.GATE, approve.GATE)
+_BEFORE_APPROVAL: tuple[Gate, ...] = (completion.GATE, checks.GATE, compare.GATE)
+GATES: tuple[Gate, ...] = (*_BEFORE_APPROVAL, approve.question(_BEFORE_APPROVAL))
+
+
+def named(name: GateName) -> Gate:
+    """One of them."""
+    return next(one for one in GATES if one.name is name)
+
+
+def approval(clears: int) -> Gate:
+    """approve, for a task with this max_tries."""
+    return approve.question(_BEFORE_APPROVAL, clears)
 
 
 def of_job(live: JobDefinition, *, preview: bool = False) -> list[GateName]:

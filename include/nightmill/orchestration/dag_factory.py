@@ -123,10 +123,18 @@ def _wire(job: Job, folder: str) -> None:
         _after(tasks.reconcile)(folder, batch_id),
         _after(tasks.check_staging)(folder, batch_id),
         _after(tasks.compare)(folder, batch_id),
-        _after(tasks.approve)(folder, batch_id),
+        _approve(job, folder, batch_id),
         _after(tasks.publish, outlets=[AssetAlias(tasks.asset_name(job.publish.view))])(folder, batch_id),
         _after(tasks.report)(batch_id),
     )
+
+
+def _approve(job: Job, folder: str, batch_id: Any) -> Any:
+    if job.approve is None:
+        return _after(tasks.approve)(folder, batch_id)
+    from nightmill.orchestration.approval import Approval, form  # slow, and few jobs need it
+
+    return Approval(task_id="approve", folder=folder, batch_id=batch_id, params=form(), trigger_rule="none_failed")
 
 
 def _after(stage: Callable[..., Any], **options: Any) -> Any:

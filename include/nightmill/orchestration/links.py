@@ -50,5 +50,10 @@ def attach(dag: DAG) -> None:
             task.operator_extra_links = (names.get(task.task_id, BatchLink()),)
 
 
+def page_of(dag_id: str, run_id: str) -> str:
+    """The address of a batch's page, for people."""
+    return _below_airflow(addresses.batch_page(dag_id, run_id))
+
+
 def _below_airflow(path: str) -> str:
     return str(conf.get("api", "base_url", fallback="/")).rstrip("/") + path

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from nightmill.domain.data_interval import moment
+from nightmill.domain.gates import GateName
 from nightmill.domain.publishing import Publishing
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
@@ -117,27 +118,26 @@ def reconcile(folder: str, batch_id: int) -> None:
 
 def check_staging(folder: str, batch_id: int) -> None:
     """Great Expectations on the staging rows."""
-    _ask("check_staging", folder, batch_id)
+    _ask(GateName.CHECK_STAGING, folder, batch_id)
 
 
 def compare(folder: str, batch_id: int) -> None:
     """The batch against what readers see."""
-    _ask("compare", folder, batch_id)
+    _ask(GateName.COMPARE, folder, batch_id)
 
 
 def approve(folder: str, batch_id: int) -> None:
     """The approval of a job that asks nobody."""
-    _ask("approve", folder, batch_id)
+    _ask(GateName.APPROVE, folder, batch_id)
 
 
-def _ask(name: str, folder: str, batch_id: int) -> None:
+def _ask(name: GateName, folder: str, batch_id: int) -> None:
     from nightmill.gates import driver, registry
     from nightmill.orchestration.connections import environment
     from nightmill.storage import job_folders
 
-    (gate,) = (one for one in registry.GATES if one.name == name)
     with as_airflow_failure():
-        driver.run(environment(), job_folders.read(Path(folder)), batch_id, gate)
+        driver.run(environment(), job_folders.read(Path(folder)), batch_id, registry.named(name))
 
 
 def publish(folder: str, batch_id: int) -> None:
