@@ -10,12 +10,13 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
+from nightmill.domain.gaps import Facts, told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gates, gold, prices, publications, strays, usage
+from nightmill.storage import batches, contracts, dead_letters, gaps, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
@@ -47,6 +48,7 @@ class Report:
     alerts: list[str]
     late: Booked
     gates: list[Verdict] = field(default_factory=list)
+    gap_facts: Facts | None = None
 
 
 def run(env: Environment, batch_id: int) -> Report:
@@ -81,6 +83,7 @@ def build(env: Environment, batch_id: int) -> Report:
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
             late=strays.of_batch(conn, batch_id),
             gates=gates.newest(conn, batch.holder),
+            gap_facts=gaps.facts(conn, batch_id),
         )
 
 
@@ -117,6 +120,7 @@ def render(report: Report) -> str:
     lines += aligned([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
         lines += ["gaps (bucket/class/code)", *aligned(report.gaps)]
+    lines += told(report.gap_facts or {})
     lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else [*_money(report), *_compared(report)]
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0

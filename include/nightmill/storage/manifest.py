@@ -57,7 +57,7 @@ class Manifest:
             self.tokens += tokens
             self.hash.update(key)
             self.hash.update(content)
-            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
+            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip, row.required
 
     def measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
         """Prompt tokens of the rendered request, and why it is never sent (or None)."""
