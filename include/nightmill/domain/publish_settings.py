@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from nightmill.domain.config import Config, Identifier
+
+OUR_VIEWS = frozenset({"published_views", "published_intervals"})  # in schema results, for readers
 
 
 class PublishMode(StrEnum):
@@ -41,3 +43,10 @@ class Publish(Config):
     keep_intervals: int | None = Field(
         default=None, ge=1, description="In by_interval: the newest so many intervals are shown; null = all."
     )
+
+    @field_validator("view")
+    @classmethod
+    def _no_name_of_ours(cls, value: str) -> str:
+        if value in OUR_VIEWS:
+            raise ValueError(f"nightmill has a view results.{value} itself: give this one another name")
+        return value

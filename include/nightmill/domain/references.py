@@ -109,7 +109,11 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
     """Warnings: what may be meant. A prompt that leaves the document out, words that look like a misspelt column of
     source.columns or a misspelt marker, and a query of one interval."""
     columns = job.source.columns
-    roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
+    roles = {
+        name
+        for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain, columns.required)
+        if name
+    }
     if columns.text not in prompt.variables:
         yield Mistake(
             "prompt.md",

@@ -63,7 +63,7 @@ class Manifest:
             self.tokens += tokens
             self.hash.update(key)
             self.hash.update(content)
-            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
+            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip, row.required
 
     def _takes_mark(self, values: dict[str, Any]) -> bool:
         """Whether an id is deleted. Unless prompt.md asks for it, the mark is no part of the content: an id can be

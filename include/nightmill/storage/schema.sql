@@ -152,6 +152,25 @@ end $$;
 
 ALTER FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.drop_gap_rows(of_batch bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    shown_by text;
+begin
+    perform nightmill.fence_shared(of_batch);
+    select view_name into shown_by from nightmill.batch where batch_id = of_batch and state = 'VALIDATING';
+    if shown_by is null then
+        raise exception 'batch % is not judged now: its rows stay', of_batch using errcode = 'NM004';
+    end if;
+    execute pg_catalog.format(
+        'delete from nightmill.%I where part_id = $1 and batch_id = $1 and gap_reason is not null', 'rows_' || shown_by)
+        using of_batch;
+end $_$;
+
+ALTER FUNCTION nightmill.drop_gap_rows(of_batch bigint) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.fence_exclusive(batch_id bigint) RETURNS void
     LANGUAGE sql
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -333,11 +352,24 @@ declare
     state_now text;
     planned bigint;
     accepts boolean;
+    strange boolean := false;
+    without_answer boolean := false;
+    answers boolean := false;
+    stand_ins boolean := false;
 begin
+    if tg_table_name not in ('outcome', 'attempt') then
+        select bool_or(part_id <> batch_id), bool_or(gap_reason is null and result_id is null),
+            bool_or(gap_reason is null), bool_or(gap_reason is not null)
+        into strange, without_answer, answers, stand_ins
+        from written;
+    end if;
     for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
         perform nightmill.fence_shared(touched);
         select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
         accepts := coalesce(state_now in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED'), false);
+        if stand_ins then
+            accepts := coalesce(state_now = 'VALIDATING', false) and not answers;
+        end if;
         if state_now = 'CANCELLED' and tg_table_name = 'attempt' then
             select bool_and(carrier.state is not distinct from 'ENDED') into accepts
             from (select distinct provider_batch_id from written where batch_id = touched) as carried
@@ -352,10 +384,11 @@ begin
                 using errcode = 'NM004';
         end if;
     end loop;
-    if tg_table_name not in ('outcome', 'attempt') then
-        if exists (select from written where part_id <> batch_id) then
-            raise exception 'a row lies in a part of another batch than its own' using errcode = 'NM004';
-        end if;
+    if strange then
+        raise exception 'a row lies in a part of another batch than its own' using errcode = 'NM004';
+    end if;
+    if without_answer then
+        raise exception 'a row has neither a result nor a gap_reason' using errcode = 'NM004';
     end if;
     return null;
 end $$;
@@ -717,6 +750,7 @@ CREATE TABLE nightmill.batch (
     ended_at timestamp with time zone,
     retired_at timestamp with time zone,
     max_tries integer DEFAULT 5 NOT NULL,
+    gap_facts jsonb,
     CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
     CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
     CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
@@ -728,6 +762,8 @@ ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
 
 COMMENT ON COLUMN nightmill.batch.max_tries IS 'Airflow''s max_tries of freeze_snapshot when it last saw this batch; a greater one says that it was cleared since';
+
+COMMENT ON COLUMN nightmill.batch.gap_facts IS 'How much is accepted, which gaps there are, how each is to be filled, and what readers may see (domain/gaps.py)';
 
 CREATE TABLE nightmill.price (
     model text NOT NULL,
@@ -1042,7 +1078,8 @@ CREATE TABLE nightmill.item (
     tenant text NOT NULL,
     domain text NOT NULL,
     tokens integer NOT NULL,
-    skip_reason text
+    skip_reason text,
+    required boolean DEFAULT false NOT NULL
 )
 PARTITION BY LIST (batch_id);
 
@@ -1051,6 +1088,8 @@ ALTER TABLE nightmill.item OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.item.tokens IS 'Prompt tokens of the rendered request';
 
 COMMENT ON COLUMN nightmill.item.skip_reason IS 'Why this item is never sent: empty_document, over_context; else null';
+
+COMMENT ON COLUMN nightmill.item.required IS 'source.columns.required: a missing answer is never allowed';
 
 CREATE TABLE nightmill.outcome (
     batch_id bigint NOT NULL,
@@ -1480,6 +1519,47 @@ ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.view_definition.nullable IS 'Columns that output.py may leave out, whose rows are null then: added after the view was made, or null by type';
 
+CREATE VIEW results.published_intervals AS
+ SELECT published.view_name,
+    listed.interval_start,
+    listed.interval_end,
+    listed.batch_id,
+    listed.publish_seq,
+    listed.shown_since,
+    listed.counts,
+    listed.gaps,
+    batch.gap_facts,
+    COALESCE(((batch.gap_facts #>> '{readers,searchable}'::text[]))::boolean, true) AS searchable
+   FROM ((nightmill.published
+     JOIN nightmill.publication_part listed USING (publish_seq))
+     JOIN nightmill.batch ON ((batch.batch_id = listed.batch_id)));
+
+ALTER VIEW results.published_intervals OWNER TO nightmill_owner;
+
+COMMENT ON VIEW results.published_intervals IS 'What each view shows now: a row for each data interval, or for its one batch, with its gaps';
+
+CREATE VIEW results.published_views AS
+ SELECT published.view_name,
+    published.batch_id,
+    published.publish_seq,
+    published.published_at AS shown_since,
+    publication.counts,
+    published.gaps,
+        CASE
+            WHEN (published.mode <> 'by_interval'::text) THEN batch.gap_facts
+            ELSE NULL::jsonb
+        END AS gap_facts,
+    ( SELECT COALESCE(bool_and(part.searchable), true) AS "coalesce"
+           FROM results.published_intervals part
+          WHERE (part.view_name = published.view_name)) AS searchable
+   FROM ((nightmill.published
+     JOIN nightmill.publication USING (publish_seq))
+     JOIN nightmill.batch ON ((batch.batch_id = published.batch_id)));
+
+ALTER VIEW results.published_views OWNER TO nightmill_owner;
+
+COMMENT ON VIEW results.published_views IS 'What each view shows now: since when, with which counts and gaps; by_interval: the gaps are in published_intervals';
+
 ALTER TABLE ONLY nightmill.account_limit
     ADD CONSTRAINT account_limit_pkey PRIMARY KEY (account, model);
 
@@ -1717,6 +1797,9 @@ GRANT ALL ON FUNCTION nightmill.drop_built_part(parent text, part_id bigint) TO 
 
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION nightmill.drop_gap_rows(of_batch bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.drop_gap_rows(of_batch bigint) TO nightmill_writer;
+
 REVOKE ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) TO nightmill_writer;
 
@@ -1809,6 +1892,8 @@ GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
 GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(max_tries) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(gap_facts) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
@@ -2010,3 +2095,9 @@ GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;
+
+GRANT SELECT ON TABLE results.published_intervals TO nightmill_reader;
+GRANT SELECT ON TABLE results.published_intervals TO nightmill_writer;
+
+GRANT SELECT ON TABLE results.published_views TO nightmill_reader;
+GRANT SELECT ON TABLE results.published_views TO nightmill_writer;
