@@ -126,8 +126,10 @@ def test_a_shard_whose_task_failed_says_so_and_why_and_not_that_it_is_at_work(
     pipeline: Pipeline, browser: TestClient
 ) -> None:
     _, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, hold=True)
     pipeline.wake(shard, fresh=True)
     store, pipeline.store = pipeline.store, pipeline.folder / "job.yaml"  # no folder
+    set_faults(pipeline.simulator)
     with pytest.raises(NightmillError) as failed:
         pipeline.drive([shard], fresh=False)
     page = text_of(browser, shard_page(DAG, shard))
