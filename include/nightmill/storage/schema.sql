@@ -1873,3 +1873,4 @@ GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_console;
