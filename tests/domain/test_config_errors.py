@@ -300,3 +300,10 @@ def test_lines_are_found_through_lists_and_mappings_in_any_style() -> None:
     assert [lines.line(place) for place in places] == [1, 2, 3, 4, 6, 2, 1]
     assert YamlLines(b"").line(("a",)) == 1
     assert list(YamlLines(b"a: &x\n  b: 1\nc: *x\na: 2\n").doubled()) == [(("a",), 1, 4)]
+
+
+def test_a_mode_that_is_to_come_is_refused_with_what_can_be_used() -> None:
+    said = r"job.yaml:\d+: publish.mode: by_key is not available yet. Remedy: Use replace or by_interval"
+    with pytest.raises(BrokenJobFolder, match=said):
+        check_definition(edited("job.yaml", "publish:\n", "publish:\n  mode: by_key\n"))
+    assert mistakes_of(edited("job.yaml", "publish:\n", "publish:\n  mode: by_interval\n")) == []
