@@ -71,6 +71,10 @@ def test_a_person_rolls_back_reads_the_history_and_releases(
     assert found["held"][0]["reason"] == "bad prompt"
     assert found["publications"][0]["published_by"].endswith("(command line)")
 
+    assert main(["status"]) == 0
+    assert "ALERT     the view results.notes is held: " in capsys.readouterr().out
+    assert main(["doctor", "--jobs", str(shown.folder.parent)]) in (0, 1)
+    assert "rolled back batch 2" in capsys.readouterr().out
     assert main(["release", "notes"]) == 0
     assert "released the view results.notes" in capsys.readouterr().out
     assert main(["release", "notes"]) == 1
