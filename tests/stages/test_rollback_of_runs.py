@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.pipeline import Pipeline
+from support.rolled_back import two_versions
 from support.steps import batch_of, publish_unchecked, run_unchecked
 
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
@@ -30,13 +31,6 @@ def calls(pipeline: Pipeline) -> int:
 
 def shown(pipeline: Pipeline) -> list[int]:
     return [one for (one,) in pipeline.sql("select distinct batch_id from results.notes order by 1")]
-
-
-def two_versions(pipeline: Pipeline) -> tuple[int, int]:
-    """A good batch, and one with another prompt that is shown now."""
-    good = run_unchecked(pipeline).batch.batch_id
-    pipeline.edit("prompt.md", "Summarise", "Describe")
-    return good, run_unchecked(pipeline, "run-2").batch.batch_id
 
 
 def test_a_run_after_a_rollback_pays_nothing_and_publishes_nothing_until_it_is_released(pipeline: Pipeline) -> None:
