@@ -2095,6 +2095,7 @@ GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_console;
 
 GRANT SELECT ON TABLE results.published_intervals TO nightmill_reader;
 GRANT SELECT ON TABLE results.published_intervals TO nightmill_writer;
