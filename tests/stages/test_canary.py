@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from support.pipeline import Pipeline
-from support.steps import one_shard, set_faults
+from support.steps import one_shard, reconciled, run_unchecked, set_faults
 
+from nightmill.console.app import create_app
 from nightmill.domain.errors import NightmillError
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import reconcile
@@ -66,6 +68,37 @@ def test_no_document_text_reaches_logs_exceptions_or_the_ledgers_working_tables(
     assert pipeline.sql("select count(*) > 0 from nightmill.result as t where t::text like %s", f"%{CANARY}%") == [
         (True,)
     ]
+    assert _logged(caplog) > 3
+
+
+def test_no_text_of_documents_answers_or_known_answers_leaves_a_comparison(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Texts are compared in the process, by a measure that has to see them; the batch is stopped and the page shown."""
+    caplog.set_level(logging.DEBUG)
+    pipeline.sql(
+        "create table known as select id as source_id, %s || id as title, 0 as pages from documents", f"{CANARY} knows "
+    )
+    pipeline.edit("job.yaml", "publish:", "gold: {query: select * from known, fields: [title, pages]}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "compare: {fields: {title: {measure: normalised}}}\npublish:")
+    pipeline.write("prompt.md", "{{ body }}")
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set body = %s || body, version = '2'", f"{CANARY} ")
+    pipeline.sql("delete from documents where id = 'doc-20' or id = 'doc-19'")
+    batch = pipeline.freeze("run-2")
+    pipeline.drive(pipeline.plan(batch))
+    with pytest.raises(NightmillError, match="of compare broken") as stopped:
+        reconciled(pipeline, batch)
+
+    with pipeline.env.ledger() as conn:
+        app = create_app(lambda: None, lambda: contextlib.nullcontext(conn), "s3://here")
+        page = TestClient(app).get(f"/compare/{batch.batch_id}", params={"dag_id": "nightmill_test"})
+    assert "18 (100.0%)" in page.text
+    for table in WATCHED:
+        held = pipeline.sql(f"select count(*) from nightmill.{table} as t where t::text like %s", f"%{CANARY}%")
+        assert held == [(0,)], table
+    assert [CANARY in text for text in (caplog.text, str(stopped.value), page.text)] == [False] * 3
+    assert pipeline.sql(f"select count(*) from nightmill.rows_notes where title like '{CANARY}%'") == [(18,)]
     assert _logged(caplog) > 3
 
 

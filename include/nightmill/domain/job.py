@@ -4,7 +4,8 @@ it comes from, and only there."""
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
@@ -13,7 +14,8 @@ from nightmill.domain.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
-from nightmill.domain.gate_settings import Approve, Gold, Quality
+from nightmill.domain.gap_settings import Gaps
+from nightmill.domain.gate_settings import Approve, Compare, Gold
 from nightmill.domain.publish_settings import Publish
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -36,6 +38,11 @@ class SourceColumns(Config):
         default=None, description="Results are never shared across tenants. null counts as the empty tenant."
     )
     domain: str | None = Field(default=None, description="A slice for reports, such as the kind of document.")
+    required: str | None = Field(
+        default=None,
+        description="A boolean: where it is true, a missing answer is never allowed, whatever `gaps` says. null counts "
+        "as false.",
+    )
 
 
 class Source(Config):
@@ -305,6 +312,9 @@ class Maintenance(Config):
 class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
+    GONE: ClassVar[Mapping[str, str]] = {
+        "quality": "Write `gaps: {min_completion: 0.98}` instead of `quality: {min_completion_rate: 0.98}`.",
+    }
     description: str = Field(description="What the job is for; Airflow shows it.")
     # Airflow stores all DAGs of a file in one transaction: what its columns cannot hold would stop every job.
     owner: str = Field(default="nightmill", max_length=200, description="Airflow's owner of the tasks.")
@@ -317,9 +327,10 @@ class Job(Config):
     retry: Retry = Retry()
     repair: Repair = Repair()
     breaker: Breaker = Breaker()
-    quality: Quality = Quality()
+    gaps: Gaps = Gaps()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    compare: Compare | None = None
     approve: Approve | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish

@@ -31,6 +31,7 @@ def unknown_fields(content: bytes, fields: Set[str]) -> Iterator[Mistake]:
         )
     for index, field in enumerate(_entries(raw, "gold", "fields")):
         named.append((("gold", "fields", index), field))
+    named += [(("compare", "fields", field), field) for field in _names(raw, "compare", "fields")]
     for place, name in named:
         if isinstance(name, str) and name not in fields:
             key, line = ".".join(map(str, place)), YamlLines(content).line(place)
@@ -90,6 +91,12 @@ def _entries(value: Any, *keys: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _names(value: Any, *keys: str) -> list[Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return list(value) if isinstance(value, dict) else []
+
+
 def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for argument in _COLUMN_ARGUMENTS:
         value = arguments.get(argument)
@@ -102,7 +109,11 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
     """Warnings: what may be meant. A prompt that leaves the document out, words that look like a misspelt column of
     source.columns or a misspelt marker, and a query of one interval."""
     columns = job.source.columns
-    roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
+    roles = {
+        name
+        for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain, columns.required)
+        if name
+    }
     if columns.text not in prompt.variables:
         yield Mistake(
             "prompt.md",

@@ -48,6 +48,13 @@ def _end(word: str, value: Any) -> str:
     return "" if value is None else f"{word} {value}"
 
 
+_PUBLISHED = {
+    PublishMode.REPLACE: "the result replaces what the view shows, for everybody",
+    PublishMode.BY_INTERVAL: "the result replaces what the view shows of its interval, for everybody",
+    PublishMode.BY_KEY: "the result replaces what the view shows of the ids that it carries, and other ids stay",
+}
+
+
 def _run(job: Job) -> dict[str, Param]:
     replaces_all = is_window(job.source.query) and job.publish.mode is PublishMode.REPLACE
     window = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if replaces_all else ""
@@ -68,7 +75,7 @@ def _run(job: Job) -> dict[str, Param]:
         "publish": _field(
             "Publish",
             str(Publishing.AUTO),
-            "yes: the result replaces what the view shows, for everybody. no: it is a preview, and the view stays. "
+            f"yes: {_PUBLISHED[job.publish.mode]}. no: it is a preview, and the view stays. "
             f"auto: no for a run with a limit or with a filter that differs from its default, else yes.{window}",
             type="string",
             enum=[str(one) for one in Publishing],

@@ -121,6 +121,8 @@ def _say_what_readers_will_see(decision: Decision, publish: Publish) -> None:
     if decision.publish is Publishing.NO:
         why = f" ({decision.narrowed})" if decision.narrowed else ""
         log.info("this run is a preview%s: readers of results.%s go on seeing what it shows now", why, view)
+    elif decision.narrowed and publish.mode is PublishMode.BY_KEY:
+        log.info("this run has %s: what results.%s shows of other ids stays as it is", decision.narrowed, view)
     elif decision.narrowed and publish.mode is PublishMode.BY_INTERVAL:
         log.warning(
             "this run has %s and will be published: results.%s then shows these rows of its interval and no others, to "
@@ -139,7 +141,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     bound = _bound(pinned, batch)
     made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source
-    with SourceSnapshot(env.source(source.conn_id), source, pinned.payload_columns) as snapshot:
+    with SourceSnapshot(env.source(source.conn_id), source, pinned.columns_read) as snapshot:
         rows = snapshot.rows(bound, batch.params.get("limit"))
         count = items.copy_in(conn, made.table, batch.batch_id, manifest.rows(rows))
     writer.flush()

@@ -52,7 +52,7 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
         found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += schedule_mistakes(definition.job, definition.files["job.yaml"])
-        found += _mode_to_come(definition)
+        found += _unfit_deletion(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
     return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
@@ -74,11 +74,19 @@ def _times_of_no_zone(definition: JobDefinition) -> Iterator[Mistake]:
         yield Mistake("output.py", None, "Output", problem, remedy)
 
 
-def _mode_to_come(definition: JobDefinition) -> Iterator[Mistake]:
-    if definition.job.publish.mode is PublishMode.BY_KEY:
-        line = YamlLines(definition.files["job.yaml"]).line(("publish", "mode"))
-        remedy = "Use replace or by_interval."
-        yield Mistake("job.yaml", line, "publish.mode", "by_key is not available yet", remedy)
+def _unfit_deletion(definition: JobDefinition) -> Iterator[Mistake]:
+    publish = definition.job.publish
+    if publish.deleted is None:
+        return
+    line = YamlLines(definition.files["job.yaml"]).line(("publish", "deleted"))
+    if publish.mode is not PublishMode.BY_KEY:
+        problem = f"publish.mode is {publish.mode}, which deletes no single ids"
+        yield Mistake("job.yaml", line, "publish.deleted", problem, "Leave it out, or set publish.mode: by_key.")
+    with contained(FILE, "Output", TYPES):
+        types = {column.name: column.sql_type for column in definition.columns}
+    if types.get(publish.deleted, "boolean") != "boolean":
+        problem = f"the field {publish.deleted!r} of output.py is no boolean but {types[publish.deleted]}"
+        yield Mistake("job.yaml", line, "publish.deleted", problem, "Name a field of type bool.")
 
 
 def _unknown_expectations(content: bytes) -> Iterator[Mistake]:
