@@ -7,7 +7,6 @@ or failed leaves its stage out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -217,51 +216,6 @@ def test_clear_freeze_snapshot_of_a_batch_that_ended_without_data_opens_a_new_on
     assert made.counts["reused"] == answered
     assert pipeline.simulator.books(summary=True)["executed"] == executed + made.counts.get("accepted", 0)
     assert pipeline.sql("select distinct batch_id from results.notes") == [(again.batch_id,)]
-
-
-def test_a_backfill_of_a_published_run_reads_the_source_again_and_its_retry_returns_the_new_batch(
-    pipeline: Pipeline,
-) -> None:
-    of_night = {
-        "data_interval_start": datetime(2026, 3, 1, tzinfo=UTC),
-        "data_interval_end": datetime(2026, 3, 2, tzinfo=UTC),
-    }
-    first = run_unchecked(pipeline, **of_night).batch
-    pipeline.sql("update documents set version = '2', body = 'New text.' where id = 'doc-03'")
-    pipeline.sql("delete from documents where id = 'doc-04'")
-
-    again = {"first_try": False, "max_tries": 6, **of_night}
-    assert pipeline.freeze(**again).batch_id == first.batch_id  # a clear by a person
-    mended = pipeline.freeze(backfilled=True, **again)
-    assert (mended.run_id, mended.incarnation, mended.item_count) == (first.run_id, 2, 19)
-    assert pipeline.freeze(backfilled=True, **again).batch_id == mended.batch_id  # a retry
-    pipeline.drive(pipeline.plan(mended))
-    made = publish_unchecked(pipeline, mended)
-    assert made.counts == {"reused": 18, "accepted": 1}
-    assert pipeline.sql(SHOWN) == [(mended.batch_id,)]
-    assert pipeline.freeze(backfilled=True, **again).batch_id == mended.batch_id
-    with pytest.raises(Terminal, match="was published before"):
-        publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
-    paid_once(pipeline, 21)
-
-
-@pytest.mark.parametrize(("end", "asked"), [("STAGED", {"publish": "no"}), ("ESTIMATED", {"dry_run": True})])
-def test_a_backfill_of_a_preview_or_an_estimate_makes_another_one(
-    pipeline: Pipeline, end: str, asked: dict[str, Any]
-) -> None:
-    batch = pipeline.freeze(**asked)
-    pipeline.drive(pipeline.plan(batch))
-    publish_unchecked(pipeline, batch)
-    assert batch_of(pipeline, batch.batch_id).state == end
-    again = pipeline.freeze(first_try=False, max_tries=6, backfilled=True, **asked)
-    assert (again.incarnation, again.state) == (2, BatchState.PLANNING)
-
-
-def test_a_backfill_of_a_run_whose_batch_lives_goes_on_with_it(
-    pipeline: Pipeline, waiting: tuple[Batch, list[int]]
-) -> None:
-    again = pipeline.freeze(first_try=False, max_tries=6, backfilled=True)
-    assert again.batch_id == waiting[0].batch_id
 
 
 def test_a_retry_after_a_cancel_stays_cancelled_also_where_the_task_was_cleared_before_the_cancel(
