@@ -10,7 +10,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, by_key, contracts, gates, publications
+from nightmill.storage import batches, by_key, contracts, gates, merging, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.part_builds import Built, OutOfDate
@@ -75,6 +75,8 @@ def _build(conn: Connection, batch: Batch) -> Built | None:
         return None
     if mode is PublishMode.BY_KEY:
         return by_key.build(conn, batch, contracts.load(conn, batch.contract_id), shown)
+    if mode is PublishMode.BY_INTERVAL:
+        return merging.build_beside(conn, batch, shown)
     return None
 
 
