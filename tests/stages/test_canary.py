@@ -13,8 +13,11 @@ from support.pipeline import Pipeline
 from support.steps import one_shard, set_faults
 
 from nightmill.domain.errors import NightmillError
+from nightmill.gates import question_text
+from nightmill.gates.port import Waiting
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import reconcile
+from nightmill.storage.batches import Batch
 
 CANARY = "CANARYBIRD"
 WATCHED = (
@@ -62,11 +65,21 @@ def test_no_document_text_reaches_logs_exceptions_or_the_ledgers_working_tables(
         assert held == [(0,)], table
     assert CANARY not in caplog.text
     assert CANARY not in failures[0]
+    assert CANARY not in asked_of_a_person(pipeline, batch)
     # The search finds what it looks for where it may stand.
     assert pipeline.sql("select count(*) > 0 from nightmill.result as t where t::text like %s", f"%{CANARY}%") == [
         (True,)
     ]
     assert _logged(caplog) > 3
+
+
+def asked_of_a_person(pipeline: Pipeline, batch: Batch) -> str:
+    """The question about the batch, in Airflow's database."""
+    waiting = Waiting("an approval", {"asked_at": "2026-12-01T00:00:00", "on_timeout": "wait"})
+    with pipeline.env.ledger() as conn:
+        asked = question_text.of(conn, batch, waiting, "page")
+    assert "dead_lettered/" in asked.body
+    return asked.subject + asked.body
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> int:
