@@ -153,10 +153,6 @@ def test_only_an_older_pointer_can_be_replaced_and_only_where_no_gate_refuses(le
     with pytest.raises(Blocked, match="compare is closed"), ledger.writer() as conn:
         publications.publish(conn, third, "tester", refuse)
     assert batches_state(ledger, third) is BatchState.VALIDATING
-    ledger.sql("update nightmill.published set held = true")
-    with pytest.raises(Blocked, match="is held"):
-        ledger.publish(third)
-    ledger.sql("update nightmill.published set held = false")
     ledger.publish(third)
     assert ledger.sql("select kind, batch_id from nightmill.publication order by publish_seq") == [
         ("publish", newer.batch_id),

@@ -175,7 +175,6 @@ def test_a_view_shows_published_batches_of_its_own_only(ledger: Ledger) -> None:
     assert ledger.refused(statement) == EDGE
     assert ledger.refused(f"update nightmill.published set part_id = {other.batch_id}") == EDGE
     assert ledger.refused("update nightmill.publication_part set gaps = 0") == "42501"
-    assert ledger.refused("update nightmill.published set held = true") == "42501"
     assert ledger.refused("delete from nightmill.published") == "42501"
 
 

@@ -25,6 +25,7 @@ PROVENANCE_COLUMNS = (
     "data_interval_start",
     "data_interval_end",
     "published_at",
+    "gap_reason",
 )
 
 MOST_BYTES = 63  # of an identifier in Postgres

@@ -1,5 +1,4 @@
-"""What stands between a result and its readers: `quality`, `gold`, `compare` and `approve` of job.yaml, and
-checks.yaml."""
+"""What stands between a result and its readers: `gold`, `compare` and `approve` of job.yaml, and checks.yaml."""
 
 from __future__ import annotations
 
@@ -12,15 +11,6 @@ from nightmill.domain.config import Config, refuse_no_json
 from nightmill.domain.forms import EXPECTATION
 
 MOST_EXPECTATIONS = 500
-
-
-class Quality(Config):
-    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
-    item in review is a gap."""
-
-    min_completion_rate: float = Field(
-        default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
-    )
 
 
 class Gold(Config):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 
 from nightmill.domain.errors import Blocked, Terminal
 
@@ -47,9 +48,17 @@ class Part:
         return start <= other_start and other_end <= end
 
 
-def kept_beside(mine: Part, shown: Sequence[Part], view: str, *, replace_intervals: bool) -> list[Part]:
+def kept_beside(
+    mine: Part,
+    shown: Sequence[Part],
+    view: str,
+    *,
+    replace_intervals: bool,
+    rewritten: Mapping[int, int] = MappingProxyType({}),
+) -> list[Part]:
     """What the view goes on showing when it shows this part: all but what it takes the place of. That is its own
-    interval; with `replace_intervals` also whole intervals that it covers.
+    interval; with `replace_intervals` also whole intervals that it covers. `rewritten` tells which merged parts
+    were written anew without what it replaces, and as which.
 
     Raises Terminal where something newer is shown, or an interval that overlaps this one; Blocked where this interval
     was merged with others.
@@ -67,12 +76,12 @@ def kept_beside(mine: Part, shown: Sequence[Part], view: str, *, replace_interva
         )
     kept = [one for one in shown if one not in replaced]
     merged = {one.part_id for one in kept} & {one.part_id for one in replaced}
-    if merged:
+    if merged - rewritten.keys():
         raise Blocked(
             f"The interval {_words(mine)} of results.{view} was merged with others into part {min(merged)}.",
-            "Let maintenance write that period anew, then clear publish.",
+            "Clear publish: it writes that period anew first.",
         )
-    return kept
+    return [replace(one, part_id=rewritten.get(one.part_id, one.part_id)) for one in kept]
 
 
 def _overlap(mine: Part, others: Sequence[Part], view: str) -> Terminal:

@@ -109,7 +109,11 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
     """Warnings: what may be meant. A prompt that leaves the document out, words that look like a misspelt column of
     source.columns or a misspelt marker, and a query of one interval."""
     columns = job.source.columns
-    roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
+    roles = {
+        name
+        for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain, columns.required)
+        if name
+    }
     if columns.text not in prompt.variables:
         yield Mistake(
             "prompt.md",
@@ -135,7 +139,7 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
 
 
 def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
-    """The view is one batch: a query of one night's rows takes the rows of all other nights from its readers."""
+    """A view of mode replace is one batch: a query of one night's rows takes all other nights from its readers."""
     if not is_window(job.source.query) or job.publish.mode is not PublishMode.REPLACE:
         return
     offset = next(at for name, at in parameters_of(job.source.query) if name == "data_interval_start")
@@ -144,7 +148,8 @@ def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
 
 
 _ALL_NIGHTS = (
-    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call); "
-    "keep it only where readers want the newest interval alone."
+    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call), "
+    "or set publish.mode to by_interval, so that the view grows by each interval; keep it as it is only where readers "
+    "want the newest interval alone."
 )
 _FINE = "Correct it, unless the source query returns a column of this name."

@@ -44,6 +44,13 @@ def admit(conn: Connection, live: JobDefinition, batch: Batch) -> None:
 
 
 def _refuse_moved(conn: Connection, batch: Batch, details: dict[GateName, dict[str, object]]) -> None:
+    taken = details.get(GateName.COMPLETION, {}).get(completion.PREVIOUS_OF)
+    if taken is not None and taken != (now := completion.previous_of(conn, batch)):
+        raise Blocked(
+            f"Gaps of batch {batch.batch_id} are shown as the rows of {_named(taken)}, and results.{batch.view_name} "
+            f"shows {_named(now)} in its place now.",
+            "Clear reconcile and its downstream tasks.",
+        )
     compared, shown = details.get(GateName.COMPARE, {}), baseline.of(conn, batch)
     if baseline.KEY in compared and compared[baseline.KEY] != shown:
         raise Blocked(

@@ -13,7 +13,7 @@ from nightmill.domain.priority import room_for
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, prices, publications, shards
+from nightmill.storage import batches, contracts, fence, holds, prices, publications, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import ShardLabel
@@ -39,6 +39,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel
         if batch.state is BatchState.QUEUED:
             pinned = contracts.load(conn, batch.contract_id)
             _price(env, conn, batch, pinned, live, open_shards)
+            _refuse_held(conn, batch)
             _look_ahead(conn, batch, env.now(), ask=bool(open_shards) and not asked)
         if batch.dry_run and batch.state is BatchState.QUEUED:
             batches.move(conn, batch, BatchState.ESTIMATED, "dry run")
@@ -75,14 +76,34 @@ def _price(
         log.info("batch %s: %s", batch.batch_id, line)
 
 
+def _refuse_held(conn: Connection, batch: Batch) -> None:
+    """Raise Blocked where the run would replace what a person took back, however often preflight is cleared. A dry run
+    and a preview replace nothing."""
+    hold = holds.on_batch(conn, batch)
+    conn.commit()
+    if hold is None:
+        return
+    log.warning("batch %s: %s", batch.batch_id, hold)
+    if batch.dry_run or batch.is_preview:
+        return
+    refusal = holds.refusal(hold, "preflight")
+    batches.move(conn, batch, BatchState.BLOCKED, refusal.cause, blocked_by="preflight")
+    conn.commit()
+    raise Blocked(refusal.cause, f"Nothing is paid so far. {refusal.remedy}")
+
+
 def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> None:
     """Say what will come of publishing, as far as the interval decides it. With `ask` a person is asked before anything
     is paid: raises Blocked, and clearing the task goes on.
 
     An old interval is refused by publish; one that ends in the future makes publish refuse the nights before its end.
     """
-    if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
+    mode = publications.mode_of(conn, batch.view_name)
+    if mode is PublishMode.BY_INTERVAL:
         _refuse_misplaced(conn, batch)
+        return
+    if mode is PublishMode.BY_KEY:  # an older run adds ids, and overwrites none
+        conn.commit()
         return
     doubt = _refused_here(conn, batch) or _refused_later(batch, now)
     conn.commit()

@@ -10,6 +10,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
+from nightmill.domain.gaps import Facts, told
 from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.publish_settings import PublishMode
@@ -17,7 +18,7 @@ from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_wor
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gates, gold, prices, publications, strays, usage
+from nightmill.storage import batches, contracts, dead_letters, gaps, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
@@ -50,6 +51,7 @@ class Report:
     late: Booked
     gates: list[Verdict] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
+    gap_facts: Facts | None = None
 
     @property
     def is_shown(self) -> bool:
@@ -91,6 +93,7 @@ def build(env: Environment, batch_id: int) -> Report:
             late=strays.of_batch(conn, batch_id),
             gates=gates.newest(conn, batch.holder),
             parts=publications.parts(conn, shown.publish_seq) if shown else [],
+            gap_facts=gaps.facts(conn, batch_id),
         )
 
 
@@ -127,6 +130,7 @@ def render(report: Report) -> str:
     lines += aligned([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
         lines += ["gaps (bucket/class/code)", *aligned(report.gaps)]
+    lines += told(report.gap_facts or {})
     lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else [*_money(report), *_compared(report)]
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0

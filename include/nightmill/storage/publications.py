@@ -5,20 +5,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import orjson
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, sql
+from nightmill.storage import batches, holds, part_builds, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.part_builds import Built
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,6 @@ class Published:
     publish_seq: int
     published_at: datetime
     gaps: int
-    held: bool
     mode: PublishMode
     part_id: int | None
     newness: list[datetime]
@@ -78,8 +78,11 @@ def mode_of(conn: Connection, view: str) -> PublishMode:
     return PublishMode(row[0]) if row else PublishMode.REPLACE
 
 
-def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None]) -> Published:
-    """Flip the view to this batch and end the batch, in the caller's transaction.
+def publish(
+    conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None], built: Built | None = None
+) -> Published:
+    """Flip the view to this batch and end the batch, in the caller's transaction. `built` is the part that holds what
+    the view goes on showing, where that was written anew: the other intervals of a merged part, or all rows by key.
 
     Order of locks: the batch's exclusive fence, then the view's pointer; then `admit` looks at the gates, and nothing
     that it looks at can change any more. Raises Blocked when the view is held, Terminal when something newer is
@@ -89,20 +92,22 @@ def publish(conn: Connection, batch: Batch, published_by: str, admit: Callable[[
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
     shown = current(conn, batch.view_name, lock=True)
     admit()
-    kept = _kept(conn, batch, shown, mine)
-    if shown is not None and shown.held:
-        raise Blocked(
-            f"The view {batch.view_name} is held at batch {shown.batch_id}.",
-            "As nightmill_owner: update nightmill.published set held = false where view_name = "
-            f"'{batch.view_name}'; then clear publish.",
-        )
+    holds.refuse_held(conn, batch)
+    kept = _kept(conn, batch, shown, mine, built)
+    if built is not None:
+        part_builds.attach(conn, built, shown.publish_seq if shown is not None else None)
+        if not built.replaces:
+            mine = replace(mine, part_id=built.part_id)
     return flip(conn, batch.view_name, "publish", [*kept, mine], published_by, batch_id=batch.batch_id)
 
 
-def _kept(conn: Connection, batch: Batch, shown: Published | None, mine: Part) -> list[Part]:
+def _kept(conn: Connection, batch: Batch, shown: Published | None, mine: Part, built: Built | None) -> list[Part]:
     """What the view goes on showing beside this part. Raises Terminal where it cannot show it."""
-    if mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
-        return kept_beside_shown(conn, batch, shown, mine)
+    mode = mode_of(conn, batch.view_name)
+    if mode is PublishMode.BY_KEY:
+        return []
+    if mode is PublishMode.BY_INTERVAL:
+        return kept_beside_shown(conn, batch, shown, mine, built)
     if shown is not None and shown.newness > (newness(batch) or []):
         raise Terminal(
             f"The view {batch.view_name} shows batch {shown.batch_id}, which is newer than batch {batch.batch_id}.",
@@ -111,7 +116,9 @@ def _kept(conn: Connection, batch: Batch, shown: Published | None, mine: Part) -
     return []
 
 
-def kept_beside_shown(conn: Connection, batch: Batch, shown: Published | None, mine: Part | None = None) -> list[Part]:
+def kept_beside_shown(
+    conn: Connection, batch: Batch, shown: Published | None, mine: Part | None = None, built: Built | None = None
+) -> list[Part]:
     """In by_interval: what stays as it is when this batch is published. Raises Terminal where it cannot be, also for
     one that is only frozen so far."""
     if mine is None:
@@ -124,8 +131,9 @@ def kept_beside_shown(conn: Connection, batch: Batch, shown: Published | None, m
             "Trigger a new run with a data interval.",
         )
     listed = parts(conn, shown.publish_seq) if shown is not None else []
-    replace = bool(batch.params.get("replace_intervals"))
-    return kept_beside(mine, listed, batch.view_name, replace_intervals=replace)
+    rewritten = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
+    widely = bool(batch.params.get("replace_intervals"))
+    return kept_beside(mine, listed, batch.view_name, replace_intervals=widely, rewritten=rewritten)
 
 
 def shows(conn: Connection, shown: Published, batch: Batch) -> bool:
@@ -153,6 +161,8 @@ def flip(
     newest = max(shown, key=lambda one: (one.interval_end or one.frozen_at, one.frozen_at), default=None)
     before = current(conn, view)
     shown_batch = batch_id or (newest.batch_id if newest else before.batch_id if before else None)
+    if kind == "merge" and before is not None:  # what was published last is so still
+        shown_batch = before.batch_id
     counts: Counter[str] = Counter()
     for one in shown:
         counts.update(one.counts)

@@ -30,11 +30,19 @@ SHOWN = (
 )  # fmt: skip
 """What a view tells of each row beside its job's own columns."""
 
+SHOWN_LAST = ("gap_reason",)  # behind a new view's own columns
+
 
 def existing_columns(conn: Connection, view: str) -> list[Column]:
     """The typed columns of a view's table, in order; empty when it does not exist."""
     rows = conn.execute(sql.text("rows_columns"), {"table": f"rows_{view}"}).fetchall()
     return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
+
+
+def job_of(conn: Connection, view: str) -> str | None:
+    """Whose view it is; None for one that `apply` has not seen."""
+    row = conn.execute(sql.text("view_job"), {"view_name": view}).fetchone()
+    return row[0] if row else None
 
 
 def nullable_columns(conn: Connection, view: str) -> frozenset[str]:
@@ -76,7 +84,7 @@ def apply(conn: Connection, definition: JobDefinition, jobs: Set[str] | None = N
     have = existing_columns(conn, view)
     _refuse_incompatible(view, have, definition.columns, nullable_columns(conn, view))
     new = [column for column in definition.columns if column not in have]
-    of_today = not moved and view not in unprotected(conn) and set(SHOWN) <= set(_view_columns(conn, view))
+    of_today = not moved and view not in unprotected(conn) and {*SHOWN, *SHOWN_LAST} <= set(_view_columns(conn, view))
     outcome = "created" if not have else "extended" if new else "unchanged" if of_today else "redefined"
     if outcome != "unchanged":
         with _beside_readers(view):
@@ -229,7 +237,10 @@ def _beside_readers(view: str) -> Iterator[None]:
 def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None:
     """Columns that the view has keep their places: a view can be replaced by one with more at its end only."""
     before = _view_columns(conn, view)
-    shown = [*before, *(name for name in (*SHOWN, *(column.name for column in columns)) if name not in before)]
+    shown = [
+        *before,
+        *(name for name in (*SHOWN, *(column.name for column in columns), *SHOWN_LAST) if name not in before),
+    ]
     by_interval = publications.mode_of(conn, view) is PublishMode.BY_INTERVAL
     source = sql.text("view_source_of_intervals" if by_interval else "view_source_of_one_part")
     parts = _parts_of(view)

@@ -1,5 +1,5 @@
 select published.view_name, published.batch_id, published.publish_seq, published.published_at, published.gaps,
-    published.held, published.mode, published.part_id,
+    published.mode, published.part_id,
     array[coalesce(batch.data_interval_end, batch.frozen_at), batch.frozen_at] as newness,
     batch.data_interval_start, batch.data_interval_end
 from nightmill.published

@@ -1,5 +1,5 @@
 -- Not null are only the columns that readers join by: planning a read looks at each of them in each attached partition.
--- The others are filled from columns that are never null.
+-- The others are filled from columns that are never null, but for rows that stand in for gaps.
 create table {rows} (
     part_id bigint not null,
     batch_id bigint not null,
@@ -8,14 +8,15 @@ create table {rows} (
     source_version text,
     tenant text,
     domain text,
-    result_id bigint not null,
+    result_id bigint,
     reused boolean,
     model text,
     prompt_version text,
     answered_at timestamptz,
     citations jsonb,
     data_interval_start timestamptz,
-    data_interval_end timestamptz{typed}
+    data_interval_end timestamptz,
+    gap_reason text{typed}
 ) partition by list (part_id);
 
 create trigger guard_settling after insert on {rows}
