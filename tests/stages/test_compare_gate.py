@@ -183,6 +183,19 @@ def test_an_interval_is_compared_with_the_same_interval_and_may_not_lose_most_of
     reconciled(pipeline, batch_of(pipeline, again))
 
 
+def test_a_row_that_stands_in_for_a_gap_is_no_answer(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.8, rules: [{show: null_row}]}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "compare: {max_gone_share: 0.1}\npublish:")
+    run_unchecked(pipeline)
+    pipeline.write("prompt.md", "Once more: {{ body }}")
+    for run_id, gone in (("run-2", 1), ("run-3", 0)):
+        set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
+        made = run_unchecked(pipeline, run_id)
+        assert pipeline.sql("select count(*), count(result_id) from results.notes") == [(20, 19)]
+        rows = part(recorded(pipeline, made.batch.batch_id), "all")["rows"]
+        assert (rows["gone"], rows["kept"], rows["added"]) == (gone, 19, 0)
+
+
 def test_publish_refuses_what_was_compared_with_another_result_than_readers_see(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "publish:", COMPARE)
     first, second = run_unchecked(pipeline), run_unchecked(pipeline, "run-2")
@@ -202,7 +215,7 @@ def test_publish_refuses_what_was_compared_with_another_result_than_readers_see(
 
 def test_items_that_give_up_count_for_their_tenant(pipeline: Pipeline) -> None:
     pipeline.edit(
-        "job.yaml", "publish:", "quality: {min_completion_rate: 0}\ncompare: {max_reject_rate: 0.5, "
+        "job.yaml", "publish:", "gaps: {min_completion: 0}\ncompare: {max_reject_rate: 0.5, "
         "min_slice_items: 5, max_gone_share: null, confidence: 0.8}\npublish:",
     )  # fmt: skip
     set_faults(pipeline.simulator, line_error=[{"match": "-[0-8]$", "status": 400, "code": "bad", "times": None}])

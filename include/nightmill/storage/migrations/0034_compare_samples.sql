@@ -23,7 +23,8 @@ begin
             from %1$s as now
             join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
                 and before.part_id in (%8$s)
-            where now.batch_id = %4$s and now.part_id in (%7$s) and (%6$s)
+            where now.batch_id = %4$s and now.part_id in (%7$s) and now.gap_reason is null
+                and before.gap_reason is null and (%6$s)
             order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
             limit $2
         ) as sample',
