@@ -118,7 +118,7 @@ def test_clear_publish_does_nothing_while_the_view_shows_the_batch_and_is_refuse
     publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
     assert pipeline.sql("select count(*) from nightmill.publication") == [(1,)]
     second = run_unchecked(pipeline, "run-2").batch
-    with pytest.raises(Terminal, match="A newer batch was published or this one was rolled back"):
+    with pytest.raises(Terminal, match="A newer batch was published: trigger a new run"):
         publish.run(pipeline.env, pipeline.live, first.batch_id, "tester")
     assert pipeline.sql(SHOWN) == [(second.batch_id,)]
 

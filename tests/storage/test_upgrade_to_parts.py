@@ -72,7 +72,8 @@ def before(make_database: Callable[..., str], postgres_server: Server, monkeypat
 
 def test_rows_views_and_dependants_of_before_live_on(before: Ledger) -> None:
     shown, staged = (
-        before.validating(rows=False, interval_start=END - timedelta(days=1), interval_end=END) for _ in range(2)
+        before.validating(rows=False, judged=False, interval_start=END - timedelta(days=1), interval_end=END)
+        for _ in range(2)
     )
     with before.admin() as conn:
         conn.execute("set session_replication_role = replica")

@@ -70,6 +70,7 @@ def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: 
 
 def _build(conn: Connection, live: JobDefinition, batch: Batch) -> Built | None:
     """What must be written anew before the flip; None where the batch's own rows are all."""
+    publications.part_of(batch)
     registry.admit(conn, live, batch)  # nothing is built for a batch that publish refuses
     shown = publications.current(conn, batch.view_name)
     mode = publications.mode_of(conn, batch.view_name)

@@ -16,7 +16,7 @@ from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, holds, part_builds, sql
+from nightmill.storage import batches, gates, holds, part_builds, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.part_builds import Built
@@ -98,7 +98,16 @@ def publish(
         part_builds.attach(conn, built, shown.publish_seq if shown is not None else None)
         if not built.replaces:
             mine = replace(mine, part_id=built.part_id)
-    return flip(conn, batch.view_name, "publish", [*kept, mine], published_by, batch_id=batch.batch_id)
+    approved_by = gates.approved_by(conn, batch.holder)
+    return flip(
+        conn,
+        batch.view_name,
+        "publish",
+        [*kept, mine],
+        published_by,
+        batch_id=batch.batch_id,
+        approved_by=approved_by,
+    )
 
 
 def _kept(conn: Connection, batch: Batch, shown: Published | None, mine: Part, built: Built | None) -> list[Part]:
