@@ -1613,6 +1613,7 @@ GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO
 
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_console;
 
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 
@@ -1790,6 +1791,7 @@ GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.publication_part TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_reader;
 GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_view_owner;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
