@@ -13,6 +13,7 @@ from fastapi import HTTPException
 from fastapi.testclient import TestClient
 from support.gated import APPROVE, approve, ask, checked, settled
 from support.pipeline import Pipeline
+from support.rolled_back import two_versions
 from support.steps import cancel, one_shard, run_unchecked, set_faults
 
 from nightmill.console.app import create_app
@@ -20,6 +21,8 @@ from nightmill.domain.addresses import MOUNT, batch_page, shard_page
 from nightmill.domain.errors import NightmillError, SourceError
 from nightmill.gates.approve import Answer, answered
 from nightmill.local.postgres import Server
+from nightmill.stages import rollback
+from nightmill.stages.rollback import Wish
 from nightmill.storage import batches, ledger
 from nightmill.storage.ledger import Connection
 
@@ -212,6 +215,19 @@ def test_a_published_batch_names_its_view_and_shows_the_receipt(pipeline: Pipeli
     assert "check_staging: passed" in page
     run_unchecked(pipeline, "run-2")
     assert "results.notes shows batch " in text_of(browser, batch_page(DAG, "run-1"))
+
+
+def test_the_publications_of_the_view_and_what_is_held_stand_on_the_page(
+    pipeline: Pipeline, browser: TestClient
+) -> None:
+    two_versions(pipeline)
+    wish = Wish("notes", reason="<b>bad</b> prompt")
+    rollback.run(pipeline.env, wish, rollback.look(pipeline.env, wish), "ann")
+    page = text_of(browser, batch_page(DAG, "run-2"))
+    assert "Held: ann rolled back batch 2 on " in page
+    assert "python -m nightmill release notes" in page
+    assert re.search(r"3 \S+ .* rollback, shown now took back 2 \(<b>bad</b> prompt\) 0 ann yes", page)
+    assert re.search(r"2 \S+ .* publish 2 0 tester yes", page)
 
 
 def test_a_settled_shard_shows_attempts_cost_and_where_the_raw_files_are(

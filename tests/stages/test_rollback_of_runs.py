@@ -10,9 +10,10 @@ from support.pipeline import Pipeline
 from support.rolled_back import two_versions
 from support.steps import batch_of, publish_unchecked, run_unchecked
 
+from nightmill.domain.dead_letters import Choice
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import preflight, publish, rollback
+from nightmill.stages import preflight, publish, replay, rollback
 from nightmill.stages.rollback import Done, Wish
 
 NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -113,6 +114,14 @@ def test_without_revoking_the_released_run_reuses_and_after_revoking_it_asks_aga
     rollback.release(pipeline.env, "notes", None, "bob")
     assert run_unchecked(pipeline, "run-4").batch.counts == {"accepted": 20}
     assert calls(pipeline) == paid + 20
+
+
+def test_a_batch_whose_answers_were_revoked_is_not_replayed(pipeline: Pipeline) -> None:
+    _, bad = two_versions(pipeline)
+    roll_back(pipeline, revoke=True)
+    with pytest.raises(Terminal, match=f"answers of batch {bad} were revoked: ann rolled back") as refused:
+        replay.look(pipeline.env, pipeline.live, bad, Choice())
+    assert refused.value.remedy == "Trigger a new run, which asks for them again."
 
 
 def test_answers_that_stay_shown_are_not_revoked(pipeline: Pipeline) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from statistics import quantiles
+from statistics import median, quantiles
 
 import pytest
 from support.figures import note
@@ -252,7 +252,7 @@ def test_rolling_back_takes_at_most_fifty_milliseconds(ledger: Ledger, items: in
                 conn.commit()
                 took.append(time.perf_counter() - start)
         p95 = quantiles(took, n=20)[-1]
-        note(f"rollback at {items} rows: p95 {p95 * 1000:.1f} ms, commit included")
+        note(f"rollback at {items} rows: median {median(took) * 1000:.1f} ms, p95 {p95 * 1000:.1f} ms, commit included")
         if p95 <= LIMIT_S:
             break
     assert p95 <= LIMIT_S

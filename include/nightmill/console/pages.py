@@ -12,12 +12,16 @@ from nightmill.domain.gaps import told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
-from nightmill.storage import batches, evidence, gaps, prices, provider_batches, publications, usage
+from nightmill.storage import batches, evidence, gaps, holds, prices, provider_batches, publications, rollbacks, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.evidence import Attempts, Evidence, Request, ShardStanding, Step, Verdict
+from nightmill.storage.holds import Hold
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import evidence_path
 from nightmill.storage.publications import Published
+from nightmill.storage.rollbacks import Event
+
+NEWEST_PUBLICATIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class BatchPage:
     receipt: Receipt | None
     verdicts: list[Verdict]
     shown: Published | None
+    held: list[Hold]
+    publications: list[Event]
     history: list[Step]
 
 
@@ -81,6 +87,8 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         receipt=receipt(price, spent, reused) if price else None,
         verdicts=evidence.verdicts(conn, batch.batch_id),
         shown=publications.current(conn, batch.view_name),
+        held=holds.open_of(conn, batch.view_name),
+        publications=rollbacks.history(conn, batch.view_name, NEWEST_PUBLICATIONS),
         history=evidence.history(conn, batch.batch_id, "batch", batch.batch_id),
     )
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.domain.errors import Blocked
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.interval_choice import Interval
 from nightmill.storage import sql
 from nightmill.storage.batches import Batch
@@ -134,6 +134,16 @@ def refuse_held(conn: Connection, batch: Batch) -> None:
     hold = on_batch(conn, batch)
     if hold is not None:
         raise refusal(hold, "publish")
+
+
+def refuse_revoked(conn: Connection, parent: Batch) -> None:
+    """Raise Terminal for a replay of a batch whose answers were revoked: its child would carry them."""
+    hold = newest_of_batch(conn, parent)
+    if hold is not None and hold.revoke:
+        raise Terminal(
+            f"The answers of batch {parent.batch_id} were revoked: {hold.why}.",
+            "Trigger a new run, which asks for them again.",
+        )
 
 
 def refusal(hold: Hold, task: str) -> Blocked:

@@ -70,6 +70,11 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
         return _plan_interval(conn, shown, now, interval)
     target = _target(conn, shown, to)
     then = publications.parts(conn, target)
+    if shown.mode is PublishMode.BY_INTERVAL and not all(one.has_interval for one in then):
+        raise Terminal(
+            f"Publication {target} of results.{view} is of before the view showed intervals, and has none.",
+            f"Name a later one with --to: `python -m nightmill history {view}` lists them.",
+        )
     return _planned(conn, shown, now, then, {one.batch_id for one in then}, target, None)
 
 

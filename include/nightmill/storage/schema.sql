@@ -1845,6 +1845,7 @@ GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO
 
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_console;
 
 REVOKE ALL ON FUNCTION nightmill.parts_of(batch bigint) FROM PUBLIC;
 
@@ -2032,6 +2033,7 @@ GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.publication_part TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_reader;
 GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_view_owner;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;

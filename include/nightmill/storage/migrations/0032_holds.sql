@@ -58,3 +58,5 @@ grant insert on nightmill.hold to nightmill_writer;
 grant update (revoked, released_at, released_by) on nightmill.hold to nightmill_writer;
 grant update (revoked_at) on nightmill.result to nightmill_writer;
 grant select on nightmill.view_definition to nightmill_console;
+grant select on nightmill.publication_part to nightmill_console;
+grant execute on function nightmill.partition_name(text, bigint) to nightmill_console;
