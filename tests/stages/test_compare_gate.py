@@ -183,7 +183,7 @@ def test_an_interval_is_compared_with_the_same_interval_and_may_not_lose_most_of
 
 def test_items_that_give_up_count_for_their_tenant(pipeline: Pipeline) -> None:
     pipeline.edit(
-        "job.yaml", "publish:", "quality: {min_completion_rate: 0}\ncompare: {max_reject_rate: 0.5, "
+        "job.yaml", "publish:", "gaps: {min_completion: 0}\ncompare: {max_reject_rate: 0.5, "
         "min_slice_items: 5, max_gone_share: null, confidence: 0.8}\npublish:",
     )  # fmt: skip
     set_faults(pipeline.simulator, line_error=[{"match": "-[0-8]$", "status": 400, "code": "bad", "times": None}])

@@ -34,10 +34,16 @@ class Sides:
 
 def of_view(conn: Connection, batch: Batch, baseline: int | None) -> Sides:
     """A batch beside what readers see now: in by_interval, of its interval, and of those that it covers."""
-    shown: composed.Composable = sql.published(batch.view_name)
+    shown: composed.Composable = composed.SQL("(select * from {} where gap_reason is null)").format(
+        sql.published(batch.view_name)
+    )
     if publications.mode_of(conn, batch.view_name) is PublishMode.BY_INTERVAL:
-        shown = composed.SQL("(select * from {} where data_interval_start >= {} and data_interval_end <= {})").format(
-            shown, composed.Literal(batch.data_interval_start), composed.Literal(batch.data_interval_end)
+        shown = composed.SQL(
+            "(select * from {} where data_interval_start >= {} and data_interval_end <= {} and gap_reason is null)"
+        ).format(
+            sql.published(batch.view_name),
+            composed.Literal(batch.data_interval_start),
+            composed.Literal(batch.data_interval_end),
         )
     return Sides(batch.view_name, batch.batch_id, _rows_of(conn, batch.view_name, batch.batch_id), shown, baseline)
 
@@ -50,7 +56,7 @@ def of_batches(conn: Connection, view: str, batch_id: int, other: int) -> Sides:
 def _rows_of(conn: Connection, view: str, batch_id: int) -> composed.Composable:
     """A batch's rows, wherever they lie: the numbers of the parts are written out, so that no other part is read."""
     parts = [part for (part,) in conn.execute(sql.text("compare_parts"), {"batch_id": batch_id})]
-    return composed.SQL("(select * from {} where batch_id = {} and part_id in ({}))").format(
+    return composed.SQL("(select * from {} where batch_id = {} and part_id in ({}) and gap_reason is null)").format(
         sql.rows_table(view), composed.Literal(batch_id), composed.SQL(", ").join(map(composed.Literal, parts))
     )
 
