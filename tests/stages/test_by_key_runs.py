@@ -49,7 +49,7 @@ def test_deltas_deletions_and_an_old_backfill(keyed: Pipeline) -> None:
     keyed.sql("update documents set gone = false")
     old = run_unchecked(keyed, "old", **of_night(0))
     assert keyed.sql(SHOWN) == [(1, 18), (delta.batch.batch_id, 1)]
-    again = publish.run(keyed.env, old.batch.batch_id, "tester")
+    again = publish.run(keyed.env, keyed.live, old.batch.batch_id, "tester")
     assert again is not None
 
 
