@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.pipeline import Pipeline
-from support.steps import run_unchecked
+from support.steps import run_unchecked, set_faults
 
 from nightmill.domain.errors import BrokenJobFolder, SourceError
 from nightmill.stages import publish
@@ -63,3 +63,23 @@ def test_a_mark_that_is_no_boolean_is_refused(keyed: Pipeline) -> None:
     keyed.edit("job.yaml", "mode: by_key, deleted: pages", "deleted: gone")
     with pytest.raises(BrokenJobFolder, match=r"publish.mode is replace, which deletes no single ids"):
         check_definition(keyed.live)
+
+
+def test_a_gap_takes_no_answers_place_and_gives_way_to_one_of_an_older_night(keyed: Pipeline) -> None:
+    keyed.edit("job.yaml", "publish:", "gaps: {min_completion: 0, rules: [{show: null_row}]}\npublish:")
+    run_unchecked(keyed, "all", **of_night(0))
+    keyed.sql("delete from documents")
+    keyed.documents([("doc-01", "2", "acme", "Text, mended."), ("doc-99", "1", "acme", "A new text.")])
+    set_faults(keyed.simulator, line_error=[{"match": "-[01]$", "status": 400, "code": "bad", "times": None}])
+    run_unchecked(keyed, "failing", **of_night(2))
+    both = (
+        "select source_id, batch_id, result_id is null, gap_reason from results.notes "
+        "where source_id in ('doc-01', 'doc-99') order by 1"
+    )
+    assert keyed.sql(both) == [
+        ("doc-01", 1, False, None), ("doc-99", 2, True, "dead_lettered: bad"),
+    ]  # fmt: skip
+    set_faults(keyed.simulator)
+    older = run_unchecked(keyed, "older", params={"reprocess": True}, **of_night(1)).batch.batch_id
+    assert keyed.sql(both) == [("doc-01", older, False, None), ("doc-99", older, False, None)]
+    assert keyed.sql("select count(*) from results.notes") == [(21,)]

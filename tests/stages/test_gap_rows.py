@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import psycopg
 import pytest
 from support.pipeline import Pipeline
 from support.replays import replayed
@@ -14,7 +15,7 @@ from nightmill.domain.errors import Blocked, SourceError, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.gates import checks, driver
 from nightmill.stages import publish, reconcile, report, status
-from nightmill.storage import gaps
+from nightmill.storage import comparison, gaps
 from nightmill.storage.batches import Batch
 
 GAPS = "select source_id, tenant, title, pages, result_id is null, gap_reason from results.notes where gap_reason > ''"
@@ -255,3 +256,43 @@ def test_a_replay_of_a_batch_with_gaps_fills_them(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator)
     assert replayed(pipeline, 1).counts == {"accepted": 1, "reused": 19}
     assert pipeline.sql("select count(*), count(title), count(gap_reason) from results.notes") == [(20, 20, 0)]
+
+
+def test_compare_leaves_gaps_out_on_both_sides(pipeline: Pipeline) -> None:
+    failing(pipeline, "4", "15")
+    allow(pipeline, "[{codes: [bad_4], show: null_row}, {show: absent}]")
+    run_unchecked(pipeline)
+    pipeline.edit("job.yaml", "show: absent", "show: null_row")
+    pipeline.edit("prompt.md", "Summarise", "Describe")
+    batch = judged(pipeline, "run-2")
+    reconciled(pipeline, batch)
+    with pipeline.env.ledger() as conn:
+        sides = comparison.of_view(conn, batch_of(pipeline, batch.batch_id), 1)
+        found = list(comparison.rows(conn, sides, []))
+    assert sum(one.count for one in found if one.is_new) == 18
+    assert sum(one.count for one in found if one.is_old) == 18
+
+
+def test_only_what_stands_in_for_gaps_is_written_while_a_batch_is_judged(pipeline: Pipeline) -> None:
+    failing(pipeline, "4")
+    allow(pipeline, "[{show: null_row}]")
+    batch = judged(pipeline)
+    row = (
+        "insert into nightmill.rows_notes (part_id, batch_id, ordinal, source_id, gap_reason) values (1, 1, 4, 'x', {})"
+    )
+    refused = "nothing can be settled in it"
+    with pytest.raises(psycopg.DatabaseError, match=refused) as running, pipeline.env.ledger() as conn:
+        conn.execute(row.format("'a gap'"))
+    assert running.value.sqlstate == "NM004"
+    with pytest.raises(psycopg.DatabaseError, match="its rows stay"), pipeline.env.ledger() as conn:
+        conn.execute("select nightmill.drop_gap_rows(1)")
+    reconcile.run(pipeline.env, pipeline.live, batch.batch_id)
+    with pytest.raises(psycopg.DatabaseError, match=refused), pipeline.env.ledger() as conn:
+        conn.execute(row.format("null"))
+    with pipeline.env.ledger() as conn:
+        conn.execute(row.format("'a gap'"))
+        conn.rollback()
+    publish_unchecked(pipeline, batch)
+    for statement in (row.format("'a gap'"), "select nightmill.drop_gap_rows(1)"):
+        with pytest.raises(psycopg.DatabaseError), pipeline.env.ledger() as conn:
+            conn.execute(statement)

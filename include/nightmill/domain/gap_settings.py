@@ -27,7 +27,7 @@ class GapRule(Config):
         default="absent",
         description="absent: no row. null_row: a row with the source's id, tenant and domain, all fields null. "
         "previous: the row that the view shows now (in by_interval: of this interval), or a null row where there is "
-        "none. Each says why in `gap_reason`.",
+        "none. Each says why in `gap_reason`. In by_key an id that has a result goes on showing it.",
     )
     fill: Annotated[str, StringConstraints(pattern=FILL)] = Field(
         default="rerun",

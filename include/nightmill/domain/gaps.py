@@ -17,6 +17,7 @@ from nightmill.domain.wording import counted
 
 Facts = dict[str, Any]
 NO_GAPS = frozenset({"accepted", "reused", "excluded"})  # the other buckets hold gaps
+_MOST_LINES = 10  # of them that are told
 MOST_TOLD = 100  # kinds of gaps that are recorded one by one
 
 
@@ -163,13 +164,13 @@ def told(facts: Facts) -> list[str]:
     good, readers = facts["accepted"], facts["readers"]
     planned = good["planned"] - good["excluded"]
     lines = [f"accepted: {good['items']:,} of {planned:,} ({good['completion']:.2%})"]
-    for one in facts["gaps"]:
+    for one in facts["gaps"][:_MOST_LINES]:
         tenant = f" of tenant {one['tenant']}" if one["tenant"] else ""
         required = ", required" if one["required"] else ""
         shown = f", shown as {one['show']}" if facts["allowed"] else ""
         lines.append(f"gap: {one['items']:,} {one['gap']}{tenant}{required}{shown}, fill: {one['fill']}")
-    if facts["further_gaps"]:
-        lines.append(f"gap: {facts['further_gaps']:,} of other kinds")
+    if further := facts["further_gaps"] + sum(one["items"] for one in facts["gaps"][_MOST_LINES:]):
+        lines.append(f"gap: {further:,} of other kinds")
     lines.append(f"to list them: {facts['listed_by']}")
     lines += [_filled(one, facts["replayed_by"]) for one in facts["fill"]]
     return [*lines, _seen(facts, readers)]

@@ -33,7 +33,10 @@ def of_batch(conn: Connection, batch_id: int) -> list[Gap]:
 
 def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, int]:
     """Write the rows that stand in for gaps, in place of those that did before; returns how many there are of each
-    kind. `batch` must be VALIDATING. The caller ends the transaction."""
+    kind. `batch` must be VALIDATING. The caller ends the transaction.
+
+    In by_key the newest answer to an id is shown until a newer one comes, so nothing stands in its place.
+    """
     fence.enter(conn, batch.holder)
     with refusals():
         conn.execute(sql.text("gap_rows_drop"), {"batch_id": batch.batch_id})
@@ -44,8 +47,10 @@ def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, in
         parts: dict[str, Any] = {"rows": sql.rows_table(batch.view_name)}
         parts |= {"names": sql.names(columns), "as_shown": sql.typed(columns, "shown")}
         values = {"batch_id": batch.batch_id, **_rules(shown)}
-        counts = {}
-        if (before := replaced(conn, batch)) and any(one.show == "previous" for one in shown):
+        counts, before = {}, replaced(conn, batch)
+        by_key = before is not None and publications.mode_of(conn, batch.view_name) is PublishMode.BY_KEY
+        values["kept_part"] = before.part_id if before and by_key else None
+        if before and not by_key and any(one.show == "previous" for one in shown):
             values |= {"shown_part": before.part_id, "shown_batch": None if before.alone else before.batch_id}
             counts["previous"] = conn.execute(sql.text("gap_rows_previous").format(**parts), values).rowcount
         counts["null_row"] = conn.execute(sql.text("gap_rows_null").format(**parts), values).rowcount

@@ -4,6 +4,7 @@ select %(part_id)s{taken}
 from {rows} as carried
 left join {rows} as shown on shown.part_id = %(shown_id)s and shown.source_id = carried.source_id
     and shown.batch_id = any (%(newer)s::bigint[])
+    and (shown.gap_reason is null or carried.gap_reason is not null)
 left join nightmill.deleted_key on deleted_key.part_id = %(shown_id)s and deleted_key.source_id = carried.source_id
     and deleted_key.batch_id = any (%(newer)s::bigint[])
 where carried.part_id = %(batch_id)s and carried.ctid >= %(first)s::tid and carried.ctid < %(last)s::tid

@@ -2,7 +2,7 @@
 with back as (
     select distinct taken.result_id
     from {rows} as taken
-    where taken.batch_id = any(%(taken_back)s)
+    where taken.batch_id = any(%(taken_back)s) and taken.gap_reason is null
 ), shown as (
     select distinct kept.result_id
     from {rows} as kept
