@@ -207,10 +207,10 @@ _TABLES = (
     ("outcome", "batch_id, ordinal, kind, result_id", lambda n, key, answer: (1, n, "accepted", n)),
     (
         "rows_bench",
-        "batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model, prompt_version, "
-        "answered_at, title, topic, pages",
+        "part_id, batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model, "
+        "prompt_version, answered_at, title, topic, pages",
         lambda n, key, answer: (
-            1, n, key, "1", "", "", n, False, "echo-1", "p", "2026-01-01", answer.title, answer.topic, answer.pages,
+            1, 1, n, key, "1", "", "", n, False, "echo-1", "p", "2026-01-01", answer.title, answer.topic, answer.pages,
         ),
     ),
 )  # fmt: skip

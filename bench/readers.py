@@ -51,10 +51,10 @@ def _attach_others(site: Site) -> None:
             conn.execute("select nightmill.create_partition('rows_bench', %s)", (other,))
             conn.execute(
                 sql.SQL(
-                    "insert into nightmill.{} select {}, ordinal, source_id, source_version, tenant, domain, "
-                    "result_id, reused, model, prompt_version, answered_at, title, topic, pages "
-                    "from nightmill.rows_bench where batch_id = {} and ordinal < {}"
-                ).format(sql.Identifier(f"rows_{other}"), other, shown, OTHER_ROWS)
+                    "insert into nightmill.{} (part_id, batch_id, ordinal, source_id, result_id, title, topic, pages) "
+                    "select {}, {}, ordinal, source_id, result_id, title, topic, pages "
+                    "from nightmill.rows_bench where part_id = {} and ordinal < {}"
+                ).format(sql.Identifier(f"rows_{other}"), other, other, shown, OTHER_ROWS)
             )
             conn.execute("select nightmill.attach_partition('rows_bench', %s)", (other,))
             conn.execute("select nightmill.index_partition('rows_bench', %s)", (other,))

@@ -43,7 +43,7 @@ def test_c88_blank_documents_are_excluded_and_an_empty_source_publishes_an_empty
 
 def test_c89_a_document_over_the_context_window_is_never_sent(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "  model: echo-1", "  model: echo-1\n  context_window_tokens: 100")
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.1}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.1}\npublish:")
     report = run_unchecked(pipeline)
     [(gap, over)] = report.gaps
     assert gap == "dead_lettered/input/over_context"

@@ -23,7 +23,7 @@ def prepare(pipeline: Pipeline, items: int) -> None:
     retry = "retry: {max_attempts: 10, transient: 9, base_delay_s: 0}\nrepair: {attempts: 2}"
     pipeline.edit("job.yaml", "retry: {max_attempts: 3, base_delay_s: 0}", retry)
     # Two hundredths of the items are beyond help.
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.8}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.8}\npublish:")
     pipeline.edit("job.yaml", "create_timeout_s: 5\n  quiet_period_s: 0", "create_timeout_s: 3\n  quiet_period_s: 1")
     pipeline.edit("job.yaml", "results_grace_s: 0", "results_grace_s: 3")
     pipeline.apply()

@@ -70,7 +70,7 @@ def test_it_says_what_a_dry_run_would_say(deployed: Pipeline, capsys: pytest.Cap
 def test_what_has_an_answer_or_gave_up_for_good_is_settled_without_a_call(
     deployed: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    deployed.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.5}\npublish:")
+    deployed.edit("job.yaml", "publish:", "gaps: {min_completion: 0.5}\npublish:")
     set_faults(deployed.simulator, line_error=[{"match": "-4$", "status": 400, "code": "invalid_value", "times": None}])
     run_unchecked(deployed)
     deployed.sql("update documents set version = '2' where id in ('doc-01', 'doc-02')")

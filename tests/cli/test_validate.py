@@ -129,6 +129,20 @@ def test_a_query_of_one_interval_is_warned_of_with_its_line_because_the_view_sho
         assert warnings[0]["line"] == 5
         assert "each run replaces the view" in warnings[0]["problem"]
         assert "Leave the interval out" in warnings[0]["remedy"]
+        assert "publish.mode to by_interval" in warnings[0]["remedy"]
+
+
+def test_a_job_that_follows_a_view_which_nobody_publishes_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    after = "dag:\n  after_assets:\n    any:\n      - view: frist\n      - view: first\n      - name: orders\n"
+    make(tmp_path, "first", job__yaml=JOB_YAML.replace("view: notes", "view: first"))
+    make(tmp_path, "second", job__yaml=JOB_YAML + after), make(tmp_path, "bad", job__yaml="broken: [")
+    _, verdicts = as_json(tmp_path, capsys)
+    (warning,) = (one for one in verdicts["second"]["warnings"] if "after_assets" in (one["key"] or ""))
+    assert warning["key"] == "dag.after_assets.any.0.view"
+    assert warning["line"] == JOB_YAML.count("\n") + 4
+    assert warning["problem"] == "no job folder here publishes the view 'frist'; did you mean 'first'?"
 
 
 def test_one_job_is_checked_by_its_name_and_a_broken_neighbour_stops_nothing(

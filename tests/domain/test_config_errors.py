@@ -107,6 +107,15 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("publish:", "schedule: 0 2 1 * * 5\npublish:", "job.yaml:16: schedule: expected five fields, found 6: a sixth one would be the seconds at which it runs"),
         ("publish:", "schedule: '*/5 * * * * *'\npublish:", "job.yaml:16: schedule: expected five fields, found 6: a sixth one would be the seconds at which it runs"),
         ("publish:", "schedule: R 2 * * *\npublish:", "job.yaml:16: schedule: R stands for a moment at random, another one at each look"),
+        ("publish:", "quality: {min_completion_rate: 0.9}\npublish:", "job.yaml:16: quality: is no key any more"),
+        ("publish:", "gaps:\n  rules:\n    - {show: absent}\npublish:", "job.yaml:17: gaps.rules: say which gaps are allowed, and without gaps.min_completion none is: add it"),
+        ("publish:", "gaps:\n  min_completion: 0.9\n  rules:\n    - {show: absent}\n    - {fill: never}\npublish:", "job.yaml:18: gaps.rules: rule 1 fits every gap, so the rules behind it never count: put it last"),
+        ("publish:", "gaps:\n  min_completion: 0.9\n  rules:\n    - {show: null_rows}\npublish:", "job.yaml:19: gaps.rules.0.show: expected one of absent, null_row, previous; did you mean 'null_row'?"),
+        ("publish:", "gaps:\n  min_completion: 0.9\n  rules:\n    - {classes: [inputs]}\npublish:", "job.yaml:19: gaps.rules.0.classes.0: expected one of input, output, policy, sink, transient; did you mean 'input'?"),
+        ("publish:", "gaps:\n  min_completion: 0.9\n  rules:\n    - {fill: person}\npublish:", "job.yaml:19: gaps.rules.0.fill: expected rerun, never, or a person and a time in UTC such as `person by 17:00`"),
+        ("publish:", "gaps:\n  min_completion: 0.9\n  rules:\n    - {searchable: maybe}\npublish:", "job.yaml:19: gaps.rules.0.searchable: expected true or false, found text"),
+        ("publish:", "gaps: {min_completion: 98}\npublish:", "job.yaml:16: gaps.min_completion: expected a value <= 1.0"),
+        ("view: things", "view: published_views", "job.yaml:17: publish.view: nightmill has a view results.published_views itself: give this one another name"),
         ("{temperature: 0}", "{model: x}", "job.yaml:12: provider.parameters: nightmill sets model itself; remove it from provider.parameters"),
         ("{temperature: 0}", "{n: 2}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
         ("{temperature: 0}", "{n: true}", "job.yaml:12: provider.parameters.n: buys more answers than the one that is read"),
@@ -249,7 +258,8 @@ def test_all_mistakes_of_all_files_are_said_at_once() -> None:
 
 
 def test_one_mistake_keeps_its_own_remedy() -> None:
-    with pytest.raises(BrokenJobFolder, match=r"unknown key; did you mean 'view'\? Remedy: Known keys here: view\."):
+    said = r"unknown key; did you mean 'view'\? Remedy: Known keys here: keep_intervals, max_loss, mode, view\."
+    with pytest.raises(BrokenJobFolder, match=said):
         check_definition(edited("job.yaml", "view:", "veiw:"))
 
 

@@ -24,7 +24,7 @@ provider:
 validation:
   citations: [{quote: evidence, source: body}]
 retry: {max_attempts: 3}
-quality: {min_completion_rate: 0.9}
+gaps: {min_completion: 0.9}
 publish: {view: things}
 """
 PROMPT = "{{ title }} {{ body }}"
@@ -69,7 +69,7 @@ def versions(one: JobDefinition) -> dict[str, str]:
         ("output.py", "kind: str", "kind: str  # of thing", {"validators_hash"}),
         ("job.yaml", "source: body}]", "source: body, min_score: 80}]", {"validators_hash"}),
         ("job.yaml", "source: body}]", "source: body}]\n  time_zone: Europe/Berlin", {"validators_hash"}),
-        ("job.yaml", "min_completion_rate: 0.9", "min_completion_rate: 0.5", set()),
+        ("job.yaml", "min_completion: 0.9", "min_completion: 0.5", set()),
         ("job.yaml", "max_attempts: 3", "max_attempts: 5", set()),
         ("job.yaml", "conn_id: provider", "conn_id: another", set()),
         ("job.yaml", "conn_id: provider", "conn_id: provider\n  limits: {requests_per_file: 5}", set()),

@@ -91,9 +91,9 @@ def test_what_output_py_prints_does_not_stand_in_the_output_of_a_command(capsys:
 def test_anchors_and_merge_keys_within_bounds_are_welcome() -> None:
     job_yaml = parameters("&common {max_completion_tokens: 50, seed: 1}")
     assert mistakes_of(definition(job_yaml=job_yaml)) == []
-    merged = definition(job_yaml=job_yaml + "repair: {<<: &one {attempts: 2}}\nquality: {<<: *one}\n")
+    merged = definition(job_yaml=job_yaml + "repair: {<<: &one {attempts: 2}}\ngaps: {<<: *one}\n")
     (mistake,) = mistakes_of(merged)
-    assert str(mistake) == "job.yaml:19: quality.attempts: unknown key here; did you mean 'repair.attempts'?"
+    assert str(mistake) == "job.yaml:19: gaps.attempts: unknown key here; did you mean 'repair.attempts'?"
 
 
 def test_a_file_over_the_limit_is_not_read_to_its_end(tmp_path: Path) -> None:

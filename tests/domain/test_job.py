@@ -39,7 +39,7 @@ def fault(path: str, value: Any) -> tuple[str, str]:
 def test_a_minimal_job_has_its_defaults() -> None:
     job = Job.model_validate(MINIMAL)
     assert (job.retry.max_attempts, job.retry.transient, job.repair.attempts) == (5, 3, 1)
-    assert job.quality.min_completion_rate == 1.0
+    assert (job.gaps.min_completion, job.gaps.contract) == (None, "all_or_nothing")
     assert job.provider.output_reserve_tokens == 0
     assert job.schedule is None
 
@@ -48,7 +48,7 @@ def test_a_minimal_job_has_its_defaults() -> None:
     "path",
     [
         "surprise", "source.surprise", "source.columns.surprise", "transform.surprise", "provider.surprise",
-        "provider.limits.surprise", "shards.surprise", "validation.surprise", "retry.surprise", "quality.surprise",
+        "provider.limits.surprise", "shards.surprise", "validation.surprise", "retry.surprise", "gaps.surprise",
         "repair.surprise",
         "publish.surprise",
     ],
@@ -67,7 +67,7 @@ def test_what_nightmill_sets_itself_is_no_parameter(name: str) -> None:
     [
         ("shards.count", 0), ("shards.count", 257), ("retry.max_attempts", 0), ("retry.max_attempts", 11),
         ("retry.transient", -1), ("repair.attempts", 10), ("repair.max_completion_tokens_cap", 0),
-        ("quality.min_completion_rate", 1.1), ("source.statement_timeout_s", 0), ("provider.poll_interval_s", 0),
+        ("gaps.min_completion", 1.1), ("source.statement_timeout_s", 0), ("provider.poll_interval_s", 0),
         ("publish.view", "two words"), ("publish.view", "v; drop table x"), ("publish.view", "v" * 49),
         ("source.kind", "oracle"), ("source.conn_id", "has space"),
     ],

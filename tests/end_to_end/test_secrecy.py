@@ -11,11 +11,14 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
+import httpx
 import pytest
 from support.foreign_jobs import CANARY, PROMPT_CANARY
 from support.letters_story import Letters
 from support.running_site import PROVIDER_KEY, Site
 
+from nightmill.domain.addresses import compare_page
+from nightmill.local.airflow_settings import ADMIN_USER
 from nightmill.local.postgres_account import binaries
 
 SECRETS = (CANARY, PROMPT_CANARY, PROVIDER_KEY)
@@ -57,6 +60,28 @@ def test_the_airflow_database_holds_none_of_them(site: Site) -> None:
     assert "COPY public.xcom " in dump
     assert "items" in dump and "tokens" in dump
     assert found_in(dump) == []
+
+
+def test_what_compare_records_and_its_pages_hold_none_of_them(site: Site) -> None:
+    verdicts = site.sql(
+        "select batch_id, dag_id, details::text from nightmill.gate_verdict join nightmill.batch using (batch_id) "
+        "where gate = 'compare' and verdict = 'passed'"
+    )
+    assert len(verdicts) > 2
+    assert [batch_id for batch_id, _, details in verdicts if found_in(details)] == []
+    with httpx.Client(base_url=site.running.ui, trust_env=False, timeout=30) as browser:
+        login = {"username": ADMIN_USER, "password": site.running.admin_password}
+        token = browser.post("/auth/token", json=login).json()["access_token"]
+        browser.headers["Authorization"] = f"Bearer {token}"
+        for batch_id, dag_id, _ in verdicts:
+            page = browser.get(compare_page(dag_id, batch_id))
+            assert page.status_code == 200
+            assert "No limit is broken." in page.text
+            assert found_in(page.text) == []
+    stranger = httpx.get(
+        f"{site.running.ui}{compare_page(verdicts[0][1], verdicts[0][0])}", trust_env=False, timeout=30
+    )
+    assert stranger.status_code == 401
 
 
 def test_temporary_files_of_finished_and_of_killed_tasks_are_gone(site: Site) -> None:

@@ -19,7 +19,10 @@ from nightmill.local.settings import REPOSITORY
 
 CODE = REPOSITORY / "include" / "nightmill"
 PAGES = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")]
-ROLES = {"nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console", "nightmill_view_owner"}
+ROLES = {
+    "nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console", "nightmill_view_owner",
+    "nightmill_reviewer",
+}  # fmt: skip
 CONNECTIONS = {"nightmill_db", "nightmill_owner", "nightmill_provider", "nightmill_demo_source"}
 OTHERS = {  # pools, plugins, a variable, the demo's database, examples of logins and jobs
     "nightmill_batch", "nightmill_online", "nightmill_access", "nightmill_console", "nightmill_listener",

@@ -103,8 +103,39 @@ def test_it_asks_whether_readers_see_the_result_and_auto_is_explained(form: Para
 )
 def test_a_job_of_one_interval_says_in_its_form_that_a_run_replaces_all_others(where: str, warned: bool) -> None:
     job = Job.model_validate(JOB | {"source": JOB["source"] | {"query": f"select 1 where {where}"}})
-    for end in ("data_interval_start", "data_interval_end"):
-        said = trigger_form(job)[end].description or ""
-        assert ("Each run replaces the view: it then shows the rows of that run's interval and no others" in said) == (
-            warned
-        )
+    said = trigger_form(job)["publish"].description or ""
+    assert ("Each run replaces the view: it then shows the rows of that run's interval and no others" in said) == warned
+
+
+def test_a_job_whose_view_keeps_all_intervals_does_not_say_that() -> None:
+    source = JOB["source"] | {"query": "select 1 where at >= %(data_interval_start)s"}
+    job = Job.model_validate(JOB | {"source": source, "publish": {"view": "v", "mode": "by_interval"}})
+    assert "Each run replaces the view" not in (trigger_form(job)["publish"].description or "")
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        {"schedule": "0 2 * * *"},
+        {"dag": {"after_assets": {"any": [{"view": "terms"}]}}},
+        {"schedule": "0 2 * * *", "dag": {"after_assets": {"all": [{"view": "terms"}]}}},
+    ],
+)
+def test_a_form_in_which_airflow_asks_for_the_data_interval_does_not_ask_again(runs: dict[str, Any]) -> None:
+    form = ParamsDict(trigger_form(Job.model_validate(JOB | runs)))
+    assert {form.get_param(name).schema["section"] for name in form} == {"Filters", "This run"}
+
+
+def test_airflow_asks_for_no_data_interval_where_a_job_has_no_schedule() -> None:
+    """As its form decides: by the summary of the timetable that the API gives."""
+    from airflow.api_fastapi.core_api.datamodels.dags import DAGResponse
+    from airflow.timetables.assets import AssetOrTimeSchedule
+    from airflow.timetables.interval import CronDataIntervalTimetable
+    from airflow.timetables.simple import AssetTriggeredTimetable, NullTimetable
+
+    cron = CronDataIntervalTimetable("0 2 * * *", "UTC")
+    summary = DAGResponse.get_timetable_summary
+    assert summary(NullTimetable().summary) is None
+    either = AssetOrTimeSchedule(timetable=cron, assets=[])
+    for one in (cron, AssetTriggeredTimetable([]), either):
+        assert summary(one.summary) is not None

@@ -81,15 +81,14 @@ class ScriptedServer:
                 continue
             except OSError:
                 return
-            with connection, connection.makefile("rb") as reader:
+            with suppress(OSError), connection, connection.makefile("rb") as reader:  # the client may go away
                 request = _read(reader)
                 if request is not None:
                     self.requests.append(request)
                     said = self.script(request)
-                    with suppress(OSError):  # the client went away
-                        for piece in [said] if isinstance(said, bytes) else said:
-                            connection.sendall(piece)
-                            self.sent += len(piece)
+                    for piece in [said] if isinstance(said, bytes) else said:
+                        connection.sendall(piece)
+                        self.sent += len(piece)
 
 
 def _read(reader) -> Request | None:

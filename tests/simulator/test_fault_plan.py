@@ -70,6 +70,16 @@ def test_a_rate_of_answers_is_odd_and_the_log_tells_which(fast: Client) -> None:
     assert 20 < len(lost) < 60
 
 
+def test_requests_whose_text_holds_a_word_are_answered_worse_and_the_others_as_before(fast: Client) -> None:
+    fast.faults(answer=[{"kind": "degraded", "text": r"\bumbrella\b", "times": None}])
+    lines = [chat_line("one", "for acme only"), chat_line("two", "for umbrella only")]
+    said = {
+        line["custom_id"]: line["response"]["body"]["choices"][0]["message"]["content"]
+        for line in fast.result_lines(fast.run(lines).output_file_id)
+    }
+    assert said == {"one": "for acme only", "two": "for umbrella"}
+
+
 def test_a_call_fails_as_often_as_the_plan_says_and_nothing_else_does(fast: Client) -> None:
     route = "GET /v1/batches/{batch_id}"
     fast.faults(

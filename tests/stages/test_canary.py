@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 from support.pipeline import Pipeline
-from support.steps import one_shard, set_faults
+from support.steps import one_shard, reconciled, run_unchecked, set_faults
 
+from nightmill.console.app import create_app
 from nightmill.domain.errors import NightmillError
 from nightmill.gates import question_text
 from nightmill.gates.port import Waiting
@@ -80,6 +82,37 @@ def asked_of_a_person(pipeline: Pipeline, batch: Batch) -> str:
         asked = question_text.of(conn, batch, waiting, "page")
     assert "dead_lettered/" in asked.body
     return asked.subject + asked.body
+
+
+def test_no_text_of_documents_answers_or_known_answers_leaves_a_comparison(
+    pipeline: Pipeline, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Texts are compared in the process, by a measure that has to see them; the batch is stopped and the page shown."""
+    caplog.set_level(logging.DEBUG)
+    pipeline.sql(
+        "create table known as select id as source_id, %s || id as title, 0 as pages from documents", f"{CANARY} knows "
+    )
+    pipeline.edit("job.yaml", "publish:", "gold: {query: select * from known, fields: [title, pages]}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "compare: {fields: {title: {measure: normalised}}}\npublish:")
+    pipeline.write("prompt.md", "{{ body }}")
+    run_unchecked(pipeline)
+    pipeline.sql("update documents set body = %s || body, version = '2'", f"{CANARY} ")
+    pipeline.sql("delete from documents where id = 'doc-20' or id = 'doc-19'")
+    batch = pipeline.freeze("run-2")
+    pipeline.drive(pipeline.plan(batch))
+    with pytest.raises(NightmillError, match="of compare broken") as stopped:
+        reconciled(pipeline, batch)
+
+    with pipeline.env.ledger() as conn:
+        app = create_app(lambda: None, lambda: contextlib.nullcontext(conn), "s3://here")
+        page = TestClient(app).get(f"/compare/{batch.batch_id}", params={"dag_id": "nightmill_test"})
+    assert "18 (100.0%)" in page.text
+    for table in WATCHED:
+        held = pipeline.sql(f"select count(*) from nightmill.{table} as t where t::text like %s", f"%{CANARY}%")
+        assert held == [(0,)], table
+    assert [CANARY in text for text in (caplog.text, str(stopped.value), page.text)] == [False] * 3
+    assert pipeline.sql(f"select count(*) from nightmill.rows_notes where title like '{CANARY}%'") == [(18,)]
+    assert _logged(caplog) > 3
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> int:

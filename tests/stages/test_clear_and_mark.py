@@ -207,7 +207,7 @@ def test_clear_freeze_snapshot_of_a_batch_that_ended_without_data_opens_a_new_on
     assert written(pipeline) == before
 
     if end == "PARTIAL_FAILED":  # the gate was too strict
-        pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.95}\npublish:")
+        pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.95}\npublish:")
     again = pipeline.freeze(first_try=False, max_tries=6)
     assert (again.run_id, again.incarnation, again.max_tries) == (ended.run_id, 2, 6)
     pipeline.drive(pipeline.plan(again))

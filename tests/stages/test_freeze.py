@@ -128,7 +128,7 @@ def test_blank_documents_are_excluded_without_a_call(pipeline: Pipeline) -> None
 
 def test_documents_over_the_context_window_are_dead_lettered_without_a_call(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "  model: echo-1", "  model: echo-1\n  context_window_tokens: 100")
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.1}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.1}\npublish:")
     report = run_unchecked(pipeline)
     over = report.counts["dead_lettered"]
     assert report.counts == {"accepted": 20 - over, "dead_lettered": over}

@@ -49,7 +49,9 @@ def test_gaps_beyond_the_limit_end_the_batch_and_leave_the_view_where_it_was(pip
     first = run_unchecked(pipeline)
     pipeline.edit("prompt.md", "Summarise", "Describe")
     set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
-    with pytest.raises(Terminal, match=r"rate 0.9500 is below .* 1.0000; gaps by code: .'dead_lettered/input/bad': 1"):
+    with pytest.raises(
+        Terminal, match=r"1 gap, and job.yaml allows none .*; gaps by code: .'dead_lettered/input/bad': 1"
+    ):
         run_unchecked(pipeline, "run-2")
     [(batch_id,)] = pipeline.sql("select max(batch_id) from nightmill.batch")
     failed = batch_of(pipeline, batch_id)
@@ -69,13 +71,13 @@ def test_the_completion_limit_is_read_live_and_recorded_with_its_verdict(pipelin
     set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
     batch = pipeline.freeze()
     pipeline.drive(pipeline.plan(batch))
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.95}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.95}\npublish:")
     made = publish_unchecked(pipeline, batch)
     assert made.shown is not None
     assert (made.batch.state, made.shown.gaps) == (BatchState.PUBLISHED, 1)
     [(passed, details)] = pipeline.sql("select passed, details from nightmill.gate_verdict where gate = 'completion'")
     assert passed
-    assert (details["completion_rate"], details["min_completion_rate"]) == (0.95, 0.95)
+    assert (details["completion"], details["contract"]["min_completion"]) == (0.95, 0.95)
 
 
 def test_a_failed_check_blocks_the_batch_and_loosening_it_lets_the_cleared_task_go_on(pipeline: Pipeline) -> None:

@@ -162,7 +162,7 @@ def test_raw_files_go_first_then_the_batch_and_what_is_shown_or_needed_for_a_rol
 def test_the_newest_batch_of_a_job_is_kept_with_its_dead_letters_and_the_one_before_is_not(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator, line_error=[{"match": "-4$", "status": 400, "code": "bad", "times": None}])
     for run_id in ("run-1", "run-2"):
-        with pytest.raises(Terminal, match=r"is below quality\.min_completion_rate"):
+        with pytest.raises(Terminal, match=r"1 gap, and job\.yaml allows none"):
             run_unchecked(pipeline, run_id)
     pipeline.clock_offset += timedelta(days=91)
     assert [one.batch_id for one in swept(pipeline, Sweep.RETENTION, dry_run=True) if "letters" in one.what] == [1]

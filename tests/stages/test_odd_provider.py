@@ -101,7 +101,7 @@ def test_ids_that_no_database_and_no_terminal_can_hold_name_their_file_and_batch
 def test_lines_with_odd_models_codes_messages_and_numbers_cost_their_neighbours_nothing(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.5}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.5}\npublish:")
     error = {
         "status": 400,
         "code": "bad\x1b[31m\0",

@@ -69,7 +69,7 @@ def test_stored_answers_that_pass_changed_rules_are_reused_without_a_call(pipeli
 
 
 def test_stored_answers_that_fail_changed_rules_are_asked_again_as_a_new_revision(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}quality: {{min_completion_rate: 0}}\npublish:")
+    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}gaps: {{min_completion: 0}}\npublish:")
     run_unchecked(pipeline)
     # The model answers the same again, so what is asked again ends as a dead letter and the old answer is not shown.
     add_validator(pipeline, "'number 7.' in value")
@@ -149,7 +149,7 @@ def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_
     pipeline.sql("delete from nightmill.rows_notes where source_id = 'doc-05'")
     assert run_unchecked(pipeline, "run-3").counts == {"reused": 20}
     assert shown() == first
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0}\npublish:")
     assert run_unchecked(pipeline, "run-4").counts == {"reused": 20}
     assert [now[0] for was, now in zip(first, shown(), strict=True) if was != now] == ["doc-07"]
 
@@ -200,7 +200,7 @@ def test_the_same_document_of_another_tenant_is_asked_for_itself(pipeline: Pipel
 def test_what_gave_up_for_good_is_not_sent_again_and_what_was_transient_is(
     pipeline: Pipeline, fault: dict[str, object], gap: str, sent_again: bool
 ) -> None:
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.9}\npublish:")
     set_faults(pipeline.simulator, line_error=[{"match": "-4$", **fault}])
     first = run_unchecked(pipeline)
     assert first.gaps == [(gap, 1)]
@@ -219,7 +219,7 @@ def test_what_gave_up_for_good_is_not_sent_again_and_what_was_transient_is(
 
 
 def test_an_exhausted_output_failure_is_not_sent_again_under_the_same_contract(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}quality: {{min_completion_rate: 0.9}}\npublish:")
+    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}gaps: {{min_completion: 0.9}}\npublish:")
     add_validator(pipeline, "'number 7.' in value")
     assert run_unchecked(pipeline).gaps == [("dead_lettered/output/schema", 1)]
     executed = pipeline.simulator.books(summary=True)["executed"]
@@ -253,7 +253,7 @@ def test_planning_again_after_something_was_sent_keeps_the_plan(pipeline: Pipeli
 
 
 def test_a_dead_letter_of_other_rules_is_sent_again(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}quality: {{min_completion_rate: 0.9}}\npublish:")
+    pipeline.edit("job.yaml", "publish:", f"{ASKED_ONCE}gaps: {{min_completion: 0.9}}\npublish:")
     refuses_seven = (
         "pages: int\n\n    def model_post_init(self, _):\n"
         "        if 'number 7.' in self.title:\n            raise ValueError('no')\n"
@@ -267,7 +267,7 @@ def test_a_dead_letter_of_other_rules_is_sent_again(pipeline: Pipeline) -> None:
 
 
 def test_a_larger_context_window_sends_what_was_too_long(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.1}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.1}\npublish:")
     pipeline.edit("job.yaml", "  model: echo-1", "  model: echo-1\n  context_window_tokens: 100")
     assert run_unchecked(pipeline).counts["dead_lettered"] > 0
 

@@ -86,7 +86,7 @@ def test_a_preview_changes_nothing_for_readers_and_its_log_and_report_say_what_t
     assert since in caplog.text
     text = report.render(report.build(pipeline.env, again.batch_id))
     assert f"this batch is a preview: {since}" in text
-    assert f"select * from nightmill.rows_notes where batch_id = {again.batch_id}" in text
+    assert f"select * from nightmill.rows_notes where part_id = {again.batch_id}" in text
     assert "publish = yes" in text
     query = next(one for one in text.splitlines() if one.startswith("look at it: ")).split(": ")[1].split(" (as")[0]
     assert len(pipeline.sql(query)) == 3

@@ -55,7 +55,7 @@ def test_of_two_living_freezes_of_one_batch_only_one_attaches_its_rows_and_paylo
 
 
 def test_an_answer_that_no_column_can_hold_gives_up_alone(pipeline: Pipeline) -> None:
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.9}\npublish:")
     pipeline.edit("job.yaml", "max_attempts: 3", "max_attempts: 1")
     pipeline.edit("job.yaml", "publish: {view: notes}", "publish: {view: dated}")
     pipeline.write(

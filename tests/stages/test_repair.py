@@ -42,9 +42,7 @@ def answering(
     pipeline.edit("job.yaml", "model: echo-1", "model: gold-1")
 
 
-IN_REVIEW = (
-    "repair: {exhausted: in_review}\ndead_letters: {max_count: 0}\nquality: {min_completion_rate: 0.5}\npublish:"
-)
+IN_REVIEW = "repair: {exhausted: in_review}\ndead_letters: {max_count: 0}\ngaps: {min_completion: 0.5}\npublish:"
 WRONG = '{"title": "t5", "pages": "five"}'
 WRONG_TYPE = {"match": "Text number 5.", "answer": WRONG}
 REPAIRED = {
@@ -170,7 +168,9 @@ def test_an_item_in_review_counts_as_a_gap_against_the_completion_rate(
 ) -> None:
     answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE])
     pipeline.edit("job.yaml", "publish:", "repair: {exhausted: in_review}\npublish:")
-    with pytest.raises(Terminal, match=r"0.9500 is below .* 1.0000; gaps by code: .'in_review/output/schema': 1"):
+    with pytest.raises(
+        Terminal, match=r"1 gap, and job.yaml allows none .*; gaps by code: .'in_review/output/schema': 1"
+    ):
         run_unchecked(pipeline)
 
 

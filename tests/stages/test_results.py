@@ -35,7 +35,7 @@ StartSimulator = Callable[..., RunningSimulator]
 
 def test_lines_that_fail_are_retried_up_to_the_cap_and_others_are_unaffected(pipeline: Pipeline) -> None:
     """Item 2 fails twice, item 5 always, item 7 with an error that no retry mends, item 11 without a response."""
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.9}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.9}\npublish:")
     batch, shard = one_shard(pipeline)
     set_faults(
         pipeline.simulator,
@@ -181,7 +181,7 @@ def test_answers_with_every_kind_of_awkward_text_are_stored_as_they_are(
     pipeline.simulator = start_simulator(gold_path=path)
     pipeline.edit("job.yaml", "model: echo-1", "model: gold-1")
     pipeline.edit("job.yaml", "max_attempts: 3", "max_attempts: 1")
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0}\npublish:")
     pipeline.sql("delete from documents where id > 'doc-07'")
 
     report = run_unchecked(pipeline)

@@ -7,12 +7,13 @@ from support.gated import checked, settled
 from support.pipeline import Pipeline
 from support.steps import batch_of, cancel, run_unchecked
 
-from nightmill.domain.errors import Terminal
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.stages import publish, report, show_preview
 from nightmill.stages.show_preview import Wish
-from nightmill.storage import batches
+from nightmill.storage import batches, holds, publications
 from nightmill.storage.batches import Batch
+from nightmill.storage.holds import NewHold
 
 SHOWN = "select distinct batch_id from results.notes"
 
@@ -89,3 +90,16 @@ def test_giving_up_makes_it_a_preview_again_that_another_run_can_show(pipeline: 
     assert (given_up.state, given_up.is_preview) == (BatchState.STAGED, True)
     assert show_preview.give_up(pipeline.env, "manual__1") is None
     assert take_up(pipeline, staged, "manual__2").state is BatchState.VALIDATING
+
+
+def test_a_preview_of_a_view_that_a_rollback_holds_is_refused_before_anybody_is_asked(pipeline: Pipeline) -> None:
+    shown = run_unchecked(pipeline).batch
+    staged = preview(pipeline, "run-2")
+    with pipeline.env.ledger() as conn:
+        current = publications.current(conn, "notes")
+        assert current is not None
+        held = NewHold("notes", None, current.publish_seq, [shown.batch_id], "bad dates", "anna", None, revoke=False)
+        holds.add(conn, held)
+    with pytest.raises(Blocked, match=r"is held: anna rolled back batch 1 .*nightmill release notes"):
+        take_up(pipeline, staged)
+    assert batch_of(pipeline, staged.batch_id).state is BatchState.STAGED

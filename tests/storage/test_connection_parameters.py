@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -143,11 +143,12 @@ def going_silent(port: int, *, at_once: bool = False) -> Iterator[tuple[int, thr
     opened: list[socket.socket] = []
 
     def pump(one: socket.socket, other: socket.socket) -> None:
-        while content := one.recv(4096):
-            if silent.is_set():
-                over.wait(30)
-                return
-            other.sendall(content)
+        with suppress(OSError):  # the test is over
+            while content := one.recv(4096):
+                if silent.is_set():
+                    over.wait(30)
+                    return
+                other.sendall(content)
 
     def serve() -> None:
         client, _ = listening.accept()

@@ -8,7 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -36,14 +36,16 @@ def proxy(target: int, *, at: str | tuple[str, int] = ("127.0.0.1", 0), refuses:
     family = socket.AF_UNIX if isinstance(at, str) else socket.AF_INET6 if ":" in at[0] else socket.AF_INET
 
     def pump(one: socket.socket, other: socket.socket) -> None:
-        try:
+        with suppress(OSError):
             while content := one.recv(65536):
                 other.sendall(content)
             other.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
 
     def serve(client: socket.socket) -> None:
+        with suppress(OSError, struct.error):  # the test is over, or the client went away
+            introduce(client)
+
+    def introduce(client: socket.socket) -> None:
         while True:
             size, code = struct.unpack("!ii", client.recv(8, socket.MSG_WAITALL))
             if code not in NO_TLS:

@@ -78,8 +78,9 @@ INSERTS = {
         "values (%(b)s, %(o)s, 1, true)"
     ),
     "rows_notes": (
-        "insert into nightmill.rows_notes (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, "
-        "reused, model, prompt_version, answered_at) values (%(b)s, %(o)s, 's', '1', '', '', 1, false, 'm', 'p', now())"
+        "insert into nightmill.rows_notes (part_id, batch_id, ordinal, source_id, source_version, tenant, domain, "
+        "result_id, reused, model, prompt_version, answered_at) "
+        "values (%(b)s, %(b)s, %(o)s, 's', '1', '', '', 1, false, 'm', 'p', now())"
     ),
 }
 
@@ -168,11 +169,39 @@ def test_a_view_shows_published_batches_of_its_own_only(ledger: Ledger) -> None:
     shown, other = ledger.validating(), ledger.validating()
     ledger.publish(shown)
     assert ledger.refused(f"update nightmill.published set batch_id = {other.batch_id}") == EDGE
-    copied = "select 'another', batch_id, publish_seq, published_at, gaps from nightmill.published"
-    statement = f"insert into nightmill.published (view_name, batch_id, publish_seq, published_at, gaps) {copied}"
+    copied = "select 'another', batch_id, publish_seq, published_at, gaps, part_id from nightmill.published"
+    names = "view_name, batch_id, publish_seq, published_at, gaps, part_id"
+    statement = f"insert into nightmill.published ({names}) {copied}"
     assert ledger.refused(statement) == EDGE
-    assert ledger.refused("update nightmill.published set held = true") == "42501"
+    assert ledger.refused(f"update nightmill.published set part_id = {other.batch_id}") == EDGE
+    assert ledger.refused("update nightmill.publication_part set gaps = 0") == "42501"
     assert ledger.refused("delete from nightmill.published") == "42501"
+
+
+def test_a_publication_lists_parts_of_published_batches_of_its_view_only(ledger: Ledger) -> None:
+    shown, other = ledger.validating(), ledger.validating()
+    ledger.publish(shown)
+    listed = (
+        "insert into nightmill.publication_part (publish_seq, part_id, batch_id, frozen_at, counts, gaps, shown_since) "
+        "select publish_seq, %s, %s, now(), '{}', 0, now() from nightmill.published"
+    )
+    assert (
+        ledger.refused(listed.replace("select publish_seq,", "select 9999,"), (shown.batch_id, shown.batch_id)) == EDGE
+    )
+    ledger.sql("delete from nightmill.publication_part")
+    for part, batch in ((other.batch_id, other.batch_id), (other.batch_id, shown.batch_id), (-1, shown.batch_id)):
+        assert ledger.refused(listed, (part, batch)) == EDGE
+    ledger.sql("select nightmill.create_partition('rows_notes', -1), nightmill.attach_partition('rows_notes', -1)")
+    with ledger.writer() as conn:
+        conn.execute(listed, (-1, shown.batch_id))
+
+
+def test_rows_lie_in_the_part_of_their_own_batch(ledger: Ledger) -> None:
+    one, _ = ledger.running(10)
+    other, _ = ledger.running(10)
+    values = {"b": one.batch_id, "o": 1}
+    strange = INSERTS["rows_notes"].replace("values (%(b)s", f"values ({other.batch_id}")
+    assert ledger.refused(strange, values) == SETTLING
 
 
 def test_partitions_of_other_tables_are_not_made_for_anybody(ledger: Ledger) -> None:

@@ -28,7 +28,8 @@ provider:
   quiet_period_s: 5
 shards: {{count: {shards}}}
 retry: {{max_attempts: 2, base_delay_s: 1}}
-quality: {{min_completion_rate: 0.9}}
+gaps: {{min_completion: 0.9}}
+compare: {{max_gone_share: null, fields: {{title: {{measure: normalised}}}}}}
 publish: {{view: {name}}}
 """
 PROMPT = f"""{{{{ body }}}}

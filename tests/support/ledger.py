@@ -67,10 +67,12 @@ from nightmill.item where batch_id = {batch_id} order by key
 on conflict (key) where (effective) do nothing
 """
 _ROWS = """
-insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
-    prompt_version, answered_at, title, pages)
-select {batch_id}, n, {prefix} || n, '1', '', '', n, false, 'echo-1', 'p', now(), 'batch ' || {batch_id}, n
-from generate_series(0, {items_count} - 1) as n
+insert into {rows} (part_id, batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
+    prompt_version, answered_at, data_interval_start, data_interval_end, title, pages)
+select {batch_id}, {batch_id}, n, {prefix} || n, '1', '', '', n, false, 'echo-1', 'p', now(), data_interval_start,
+    data_interval_end, 'batch ' || {batch_id}, n
+from generate_series(0, {items_count} - 1) as n, nightmill.batch
+where batch.batch_id = {batch_id}
 """
 _OUTCOMES = """
 insert into {outcomes} (batch_id, ordinal, kind, result_id)
@@ -78,9 +80,10 @@ select {batch_id}, n, 'accepted', n from generate_series(0, {items_count} - 1) a
 """
 
 
-def definition(name: str = "notes", view: str = "notes", output: str = OUTPUT) -> JobDefinition:
+def definition(name: str = "notes", view: str = "notes", output: str = OUTPUT, mode: str = "replace") -> JobDefinition:
     """A job folder in memory."""
-    files = {"job.yaml": JOB_YAML % view, "prompt.md": "{{ body }}", "output.py": output}
+    job_yaml = (JOB_YAML % view).replace(f"{{view: {view}}}", f"{{view: {view}, mode: {mode}}}")
+    files = {"job.yaml": job_yaml, "prompt.md": "{{ body }}", "output.py": output}
     return JobDefinition(name, {file: content.encode() for file, content in files.items()})
 
 
@@ -122,7 +125,13 @@ class Ledger:
             conn.rollback()
         raise AssertionError(f"the database let through: {statement}")
 
-    def created(self, *, interval_end: datetime | None = None) -> Batch:
+    def created(
+        self,
+        *,
+        interval_start: datetime | None = None,
+        interval_end: datetime | None = None,
+        params: dict[str, Any] | None = None,
+    ) -> Batch:
         """A batch in CREATED without a manifest."""
         number = next(self._runs)
         with self.writer() as conn:
@@ -135,10 +144,10 @@ class Ledger:
                     run_id=f"run-{number}",
                     contract_id=contracts.pin(conn, self.job),
                     dry_run=False,
-                    params={},
+                    params=params or {},
                     note=None,
                     requested_by="tester",
-                    data_interval_start=None,
+                    data_interval_start=interval_start,
                     data_interval_end=interval_end,
                 ),
             )

@@ -16,7 +16,7 @@ FILTERED = {"match": "-1?9$", "status": 400, "code": "content_filter", "times": 
 
 def with_dead_letters(pipeline: Pipeline, *errors: dict[str, Any]) -> Batch:
     """A published batch whose requests with these errors ended as dead letters; the faults are gone afterwards."""
-    pipeline.edit("job.yaml", "publish:", "quality: {min_completion_rate: 0.5}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.5}\npublish:")
     set_faults(pipeline.simulator, line_error=list(errors))
     made = run_unchecked(pipeline)
     set_faults(pipeline.simulator)

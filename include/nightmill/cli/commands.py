@@ -117,6 +117,13 @@ def status(arguments: argparse.Namespace) -> int:
     return command.run(arguments)
 
 
+def compare(arguments: argparse.Namespace) -> int:
+    """Two batches of one job side by side."""
+    from nightmill.cli import compare as command
+
+    return command.run(arguments)
+
+
 def dead_letters(arguments: argparse.Namespace) -> int:
     """Items that gave up or wait in review."""
     from nightmill.cli import dead_letters as command
@@ -204,6 +211,12 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--job", help="the batches of this job only")
     one.add_argument("--watch", action="store_true", help="a live view; a line per change where there is no terminal")
     one.set_defaults(run=status)
+    one = commands.add_parser(
+        "compare", parents=[common], help="two batches of one job side by side: accepted items, accuracy, cost, time"
+    )
+    one.add_argument("a", type=_number, metavar="A", help="the number of the batch that is taken as the old one")
+    one.add_argument("b", type=_number, metavar="B", help="the number of the batch that is taken as the new one")
+    one.set_defaults(run=compare)
     _operations(commands, common, jobs)
     _add_maintenance(commands, common, jobs)
     commands.add_parser("simulator", help="run the local provider (see its own --help)")

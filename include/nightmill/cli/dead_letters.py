@@ -15,9 +15,10 @@ from typing import Any
 from nightmill.connections import environment_of
 from nightmill.domain.dead_letters import Choice
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.gaps import Facts, told
 from nightmill.domain.nearest import aside, listed
 from nightmill.stages.run_shard.custom_ids import custom_id
-from nightmill.storage import batches, dead_letters
+from nightmill.storage import batches, dead_letters, gaps
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope
 from nightmill.storage.ledger import Connection
 
@@ -29,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         conn.read_only = True
         _refuse_unknown(conn, scope)
         if arguments.count:
-            return _say_counts(dead_letters.count(conn, scope, choice_of(arguments)), arguments.json)
+            recorded = gaps.facts(conn, scope.batch_id) if scope.batch_id is not None else None
+            return _say_counts(dead_letters.count(conn, scope, choice_of(arguments)), arguments.json, recorded)
         found = list(dead_letters.search(conn, scope, choice_of(arguments), arguments.limit + 1))
     letters = found[: arguments.limit]
     if arguments.json:
@@ -101,16 +103,16 @@ def _answer_custom_id(letter: DeadLetter) -> str | None:
     return custom_id(letter.answer_token, letter.gave_up_ordinal) if letter.answer_token else None
 
 
-def _say_counts(groups: list[Group], as_json: bool) -> int:
+def _say_counts(groups: list[Group], as_json: bool, recorded: Facts | None) -> int:
     if as_json:
         rows = [asdict(group) | {"oldest": group.oldest.isoformat()} for group in groups]
         print(json.dumps([{"class": row.pop("kind"), **row} for row in rows]))
         return 0
-    lines = (
+    lines = [
         f"{group.job}: batch {group.batch_id}  {group.kind}/{group.code}  {group.letters:,}  "
         f"{'in review  ' if group.ended_as == 'in_review' else ''}"
         f"since {group.oldest:%Y-%m-%d %H:%M:%S} UTC"
         for group in groups
-    )
-    print("\n".join(lines) or "no dead letters")
+    ]
+    print("\n".join([*(lines or ["no dead letters"]), *told(recorded or {})]))
     return 0

@@ -35,8 +35,8 @@ The first rule that holds decides. Where no code stands, the provider's own code
 A line without a usable status (none, -1, a text, a number that is no HTTP status) is classified by what stands there: a
 status in the error object, in its code or type ("BadRequestError", "RESOURCE_EXHAUSTED"), or in its message ("Error
 code: 400 - ..."). Finish reasons are read in the words of all vendors
-([finish_reasons.py](../include/nightmill/domain/finish_reasons.py)); with a word that stands in no table, the answer is
-judged by its text, and the log counts it.
+([finish_reasons.py](../include/nightmill/domain/finish_reasons.py)); an unknown word decides nothing: the
+answer is judged by its text, and the log counts it.
 
 | seen | class | code |
 |---|---|---|

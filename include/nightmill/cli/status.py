@@ -109,6 +109,7 @@ def fields(one: Standing) -> dict[str, Any]:
         "provider_batches": [asdict(sent) for sent in one.progress.provider_batches],
         "attempts": [asdict(kind) for kind in one.progress.attempts],
         "gates": dict(one.gates),
+        "gap_facts": one.gap_facts,
         "prompt_tokens": one.spent.prompt,
         "completion_tokens": one.spent.completion,
         "cached_tokens": one.spent.cached,

@@ -13,6 +13,7 @@ from nightmill.domain.job_code import said_by
 from nightmill.domain.nearest import aside, listed
 from nightmill.storage import job_folders
 from nightmill.validators.definition import mistakes_of
+from nightmill.validators.schedule import unpublished_views
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +66,25 @@ def examine(built_in: Path, names: Set[str] = frozenset()) -> Iterator[Verdict]:
             continue
         verdict = _of_folder(name, folder)
         if not verdict.mistakes:
-            view = job_folders.read(folder).job.publish.view
+            definition = job_folders.read(folder)
+            view = definition.job.publish.view
             if views.setdefault(view, name) != name:
                 problem = f"the job {views[view]!r} publishes {view!r} too"
                 twice = Mistake(str(folder / "job.yaml"), None, "publish.view", problem, "Give each job its own view.")
                 verdict = replace(verdict, mistakes=(twice,))
+            if definition.job.dag.after_assets is not None:
+                waits = unpublished_views(definition.job, definition.files["job.yaml"], _views_of(found))
+                verdict = replace(verdict, warnings=(*verdict.warnings, *_in(folder, list(waits))))
         yield verdict
+
+
+def _views_of(found: job_folders.Found) -> frozenset[str]:
+    """The views that all these folders publish, whatever else is wrong with one."""
+    views = []
+    for folder in found.folders.values():
+        with suppress(Exception):
+            views.append(job_folders.read(folder).job.publish.view)
+    return frozenset(views)
 
 
 def _of_folder(name: str, folder: Path) -> Verdict:

@@ -15,9 +15,9 @@ from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
 
-from nightmill.console import pages
+from nightmill.console import comparing, pages
 from nightmill.console.rendering import render
-from nightmill.domain.addresses import BATCH, SHARD
+from nightmill.domain.addresses import BATCH, COMPARE, SHARD
 from nightmill.domain.errors import NightmillError
 from nightmill.environment import utc_now
 from nightmill.storage.ledger import Connection
@@ -59,6 +59,16 @@ def create_app(access: Callable[..., Any], open_ledger: OpenLedger, payload_root
                 f"{dag_id} has no shard {shard_id}. If the batch was planned anew, follow the link of a newer try.",
             )
         return _html("shard.html", page=page)
+
+    @app.get(f"{COMPARE}/{{batch_id}}")
+    def compare(dag_id: str, batch_id: int) -> HTMLResponse:
+        with open_ledger() as conn:
+            page = comparing.compare_page(conn, dag_id, batch_id, utc_now())
+        if page is None:
+            raise HTTPException(
+                HTTPStatus.NOT_FOUND, f"{dag_id} has no batch {batch_id}. Follow the link of the batch's page."
+            )
+        return _html("comparison.html", page=page)
 
     _answer_faults(app)
     return app

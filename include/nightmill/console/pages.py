@@ -8,10 +8,11 @@ from datetime import datetime
 from decimal import Decimal
 
 from nightmill.console import reasons
+from nightmill.domain.gaps import told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
-from nightmill.storage import batches, evidence, prices, provider_batches, publications, usage
+from nightmill.storage import batches, evidence, gaps, prices, provider_batches, publications, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.evidence import Attempts, Evidence, Request, ShardStanding, Step, Verdict
 from nightmill.storage.ledger import Connection
@@ -29,6 +30,7 @@ class BatchPage:
     reasons: list[str]
     buckets: dict[str, int]
     gaps: list[tuple[str, int]]
+    gap_lines: list[str]
     shards: list[ShardStanding]
     evidence: dict[int, list[Evidence]]
     spent: Tokens
@@ -72,6 +74,7 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         reasons=reasons.of_batch(batch, shards, sent, now),
         buckets=batches.bucket_counts(conn, batch.batch_id),
         gaps=batches.gaps_by_code(conn, batch.batch_id),
+        gap_lines=told(gaps.facts(conn, batch.batch_id) or {}),
         shards=shards,
         evidence={shard.shard_id: [one for one in sent if one.shard_id == shard.shard_id] for shard in shards},
         spent=spent,

@@ -32,6 +32,21 @@ def _shard_link(dag_id: str, shard_id: int) -> str:
     return addresses.shard_page(dag_id, shard_id).removeprefix(f"{addresses.MOUNT}/")
 
 
+def _compare_link(dag_id: str, batch_id: int) -> str:
+    """From a page beside it."""
+    return addresses.compare_page(dag_id, batch_id).removeprefix(f"{addresses.MOUNT}/")
+
+
+def _percent(value: float | None) -> str:
+    return f"{value:.1%}" if value is not None else "–"
+
+
+def _share(counted: list[int]) -> str:
+    """Of two counts, the first one's share in the second."""
+    count, of = counted
+    return f"{count:,} ({count / of:.1%})" if of else f"{count:,}"
+
+
 _templates = Environment(
     loader=PackageLoader("nightmill.console"),
     autoescape=True,
@@ -39,5 +54,5 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters |= {"moment": _moment, "number": _number}
-_templates.globals |= {"batch_link": _batch_link, "shard_link": _shard_link}
+_templates.filters |= {"moment": _moment, "number": _number, "percent": _percent, "share": _share}
+_templates.globals |= {"batch_link": _batch_link, "shard_link": _shard_link, "compare_link": _compare_link}

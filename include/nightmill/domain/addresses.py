@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 MOUNT = "/nightmill"
-BATCH, SHARD = "/batch", "/shard"
+BATCH, SHARD, COMPARE = "/batch", "/shard", "/compare"
 
 
 def batch_page(dag_id: str, run_id: str) -> str:
@@ -16,3 +16,8 @@ def batch_page(dag_id: str, run_id: str) -> str:
 def shard_page(dag_id: str, shard_id: int) -> str:
     """The page of one shard."""
     return f"{MOUNT}{SHARD}?{urlencode({'dag_id': dag_id, 'shard_id': shard_id})}"
+
+
+def compare_page(dag_id: str, batch_id: int) -> str:
+    """The page of a batch's comparison with what was shown before it."""
+    return f"{MOUNT}{COMPARE}/{batch_id}?{urlencode({'dag_id': dag_id})}"

@@ -9,6 +9,7 @@ from typing import Any
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 
 PROVENANCE_COLUMNS = (
+    "part_id",
     "batch_id",
     "ordinal",
     "source_id",
@@ -21,6 +22,10 @@ PROVENANCE_COLUMNS = (
     "prompt_version",
     "answered_at",
     "citations",
+    "data_interval_start",
+    "data_interval_end",
+    "published_at",
+    "gap_reason",
 )
 
 MOST_BYTES = 63  # of an identifier in Postgres

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from types import UnionType
 from typing import Annotated, Any, get_args, get_origin
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import orjson
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
 from nightmill.domain.forms import CONNECTION_ID, IDENTIFIER
+from nightmill.domain.nearest import hint
 
 DAY = 86_400.0  # seconds
 DAYS = 36_500  # that anything is kept at most
@@ -34,6 +36,15 @@ def refuse_no_json(value: Any, dates: Callable[[Any], str] | None = None) -> Non
         raise ValueError(
             "holds what cannot be hashed: keys are text, whole numbers fit into 64 bits, a set is written as a list"
         ) from None
+
+
+def known_zone(value: str) -> str:
+    """Raise ValueError for what is no time zone."""
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"is no time zone of the IANA list{hint(value, available_timezones())}") from None
+    return value
 
 
 class Config(BaseModel):

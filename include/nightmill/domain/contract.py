@@ -91,6 +91,19 @@ class JobDefinition:
         cited = {rule.source for rule in self.job.validation.citations}
         return tuple(sorted(self.prompt.variables | cited | {self.job.source.columns.text}))
 
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """The query's columns beside id, version, tenant and domain that a freeze reads: the payload, and the mark of
+        deleted ids."""
+        name = self.deleted_in_source
+        return self.payload_columns if name is None else tuple(sorted({*self.payload_columns, name}))
+
+    @property
+    def deleted_in_source(self) -> str | None:
+        """The column of the source query that marks an id as deleted, where no field of output.py does."""
+        name = self.job.publish.deleted
+        return None if name in {column.name for column in self.columns} else name
+
     @cached_property
     def versions(self) -> ContractVersions:
         """What enters the idempotency keys."""

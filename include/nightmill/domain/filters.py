@@ -17,7 +17,16 @@ from nightmill.domain.errors import ConfigError
 from nightmill.domain.nearest import aside, hint, listed
 
 INTERVAL = frozenset({"data_interval_start", "data_interval_end"})  # bound in every query without being declared
-RESERVED = INTERVAL | {"dry_run", "limit", "note", "parent_batch", "priority", "publish", "reprocess"}
+RESERVED = INTERVAL | {
+    "dry_run",
+    "limit",
+    "note",
+    "parent_batch",
+    "priority",
+    "publish",
+    "replace_intervals",
+    "reprocess",
+}
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,47}\Z")
 # A name without %: "%(" a million times over must not be read to the end each time.
 _PARAMETER = re.compile(r"%%|%\(([^)%]*)\)[sbt]?")

@@ -1,9 +1,9 @@
-"""What stands between a result and its readers: `quality`, `gold` and `approve` of job.yaml, and checks.yaml."""
+"""What stands between a result and its readers: `gold`, `compare` and `approve` of job.yaml, and checks.yaml."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -13,20 +13,75 @@ from nightmill.domain.forms import EXPECTATION
 MOST_EXPECTATIONS = 500
 
 
-class Quality(Config):
-    """Gates on the whole batch. completion rate = (accepted + reused) / (planned - excluded); an
-    item in review is a gap."""
-
-    min_completion_rate: float = Field(
-        default=1.0, ge=0, le=1, description="A batch below it is not published: 0.98 allows 2 of 100 items to give up."
-    )
-
-
 class Gold(Config):
     """A query on the source connection: `source_id` and the right values of `fields`. An array means any of these."""
 
     query: str = Field(description="Returns source_id and a column for each of `fields`.")
     fields: tuple[str, ...] = Field(min_length=1, description="Fields of output.py whose accuracy is reported.")
+
+
+class ComparedField(Config):
+    """How one field of output.py is compared, and limits of its own in place of those of `compare`."""
+
+    measure: Literal["exact", "normalised", "set_f1", "numeric", "date", "ignored"] | None = Field(
+        default=None,
+        description="exact, normalised (case, white space and outer punctuation do not count), set_f1 (lists), "
+        "numeric, date, or ignored. null = by the field's type: set_f1 for lists other than vectors, numeric for "
+        "fractions, else exact.",
+    )
+    tolerance: float = Field(
+        default=0, ge=0, description="Values that differ by no more count as the same: numeric, or days of a date."
+    )
+    max_changed_share: float | None = Field(default=None, ge=0, le=1, description="Of this field.")
+    min_accuracy: float | None = Field(default=None, ge=0, le=1, description="Of this field.")
+    max_accuracy_drop: float | None = Field(default=None, ge=0, le=1, description="Of this field.")
+
+
+class Compare(Config):
+    """The gate `compare`: the result against what the view shows, and against the answers that `gold` knows. Each
+    limit counts for the whole batch, by its number, and for every slice, by the bound of its interval, so that a slice
+    of few items does not stop a batch by chance. Shares are from 0 to 1; null = no limit. See docs/compare.md."""
+
+    max_gone_share: float | None = Field(
+        default=0.05, ge=0, le=1, description="Rows that readers see now and that this batch does not have."
+    )
+    max_changed_share: float | None = Field(
+        default=None, ge=0, le=1, description="Of the rows that both have: those in which any field changed."
+    )
+    max_accuracy_drop: float | None = Field(
+        default=0.02, ge=0, le=1, description="By how much any field's accuracy may fall; needs `gold`."
+    )
+    min_accuracy: float | None = Field(
+        default=None, ge=0, le=1, description="The least accuracy of every field of `gold`."
+    )
+    max_citation_drop: float | None = Field(
+        default=None, ge=0, le=1, description="By how much the share of rows with a citation may fall."
+    )
+    max_reject_rate: float | None = Field(
+        default=None, ge=0, le=1, description="Items that gave up, of those that should have an answer."
+    )
+    max_review_rate: float | None = Field(default=None, ge=0, le=1, description="The same of items in review.")
+    max_cost_increase: float | None = Field(
+        default=None,
+        ge=0,
+        description="By what share an accepted item that was asked for may cost more than before: 0.2 = 20%.",
+    )
+    slices: tuple[Literal["tenant", "domain", "length"], ...] = Field(
+        default=("tenant", "domain", "length"), description="What else the limits are applied to."
+    )
+    min_slice_items: int = Field(
+        default=20, ge=1, description="Slices with fewer items to count are shown, and stop nothing."
+    )
+    confidence: float = Field(
+        default=0.95, ge=0.5, lt=1, description="That no slice stops the batch by chance, all of a kind together."
+    )
+    fields: dict[str, ComparedField] = Field(default_factory=dict, description="Fields of output.py by name.")
+
+    def limit(self, name: str, field: str | None = None) -> float | None:
+        """A limit as it counts for a field, or for all of them."""
+        own = getattr(self.fields.get(field), name, None) if field is not None else None
+        value: float | None = getattr(self, name) if own is None else own
+        return value
 
 
 class OnTimeout(StrEnum):

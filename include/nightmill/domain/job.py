@@ -4,17 +4,18 @@ it comes from, and only there."""
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
-from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, refuse_no_json
+from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
+from nightmill.domain.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.domain.filters import Filter, FilterName
 from nightmill.domain.forms import DURATION
-from nightmill.domain.gate_settings import Approve, Gold, Quality
-from nightmill.domain.nearest import hint
+from nightmill.domain.gap_settings import Gaps
+from nightmill.domain.gate_settings import Approve, Compare, Gold
 from nightmill.domain.publish_settings import Publish
 
 CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -37,6 +38,11 @@ class SourceColumns(Config):
         default=None, description="Results are never shared across tenants. null counts as the empty tenant."
     )
     domain: str | None = Field(default=None, description="A slice for reports, such as the kind of document.")
+    required: str | None = Field(
+        default=None,
+        description="A boolean: where it is true, a missing answer is never allowed, whatever `gaps` says. null counts "
+        "as false.",
+    )
 
 
 class Source(Config):
@@ -115,7 +121,7 @@ class Provider(Config):
         default=6 * 3600,
         ge=0,
         le=2 * DAY,
-        description="How long a batch is polled whose status nobody knows, before a person is asked (seconds).",
+        description="How long a batch with an unknown status is polled before a person is asked (seconds).",
     )
     expected_turnaround_s: float = Field(default=3600, gt=0, le=30 * DAY, description="For estimates only.")
 
@@ -189,12 +195,7 @@ class Validation(Config):
     @field_validator("time_zone")
     @classmethod
     def _a_zone_is_known(cls, value: str | None) -> str | None:
-        try:
-            if value is not None:
-                ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"is no time zone of the IANA list{hint(value or '', available_timezones())}") from None
-        return value
+        return None if value is None else known_zone(value)
 
 
 class Retry(Config):
@@ -258,7 +259,7 @@ class Breaker(Config):
         default=0.8,
         gt=0,
         le=1,
-        description="The batch stops where this share of them failed with one code, and where none was accepted.",
+        description="The batch stops if at least this share of them failed with one code, or if none was accepted.",
     )
     pilot_items: int = Field(
         default=100,
@@ -311,6 +312,9 @@ class Maintenance(Config):
 class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
+    GONE: ClassVar[Mapping[str, str]] = {
+        "quality": "Write `gaps: {min_completion: 0.98}` instead of `quality: {min_completion_rate: 0.98}`.",
+    }
     description: str = Field(description="What the job is for; Airflow shows it.")
     # Airflow stores all DAGs of a file in one transaction: what its columns cannot hold would stop every job.
     owner: str = Field(default="nightmill", max_length=200, description="Airflow's owner of the tasks.")
@@ -323,15 +327,19 @@ class Job(Config):
     retry: Retry = Retry()
     repair: Repair = Repair()
     breaker: Breaker = Breaker()
-    quality: Quality = Quality()
+    gaps: Gaps = Gaps()
     dead_letters: DeadLetterLimits = DeadLetterLimits()
     gold: Gold | None = None
+    compare: Compare | None = None
     approve: Approve | None = None
     maintenance: Maintenance = Maintenance()
     publish: Publish
     schedule: str | None = Field(
-        default=None, max_length=100, description='Cron in UTC, such as "0 2 * * *"; null = by hand only.'
+        default=None,
+        max_length=100,
+        description='Cron in dag.timezone, such as "0 2 * * *"; null = by hand, or after assets (dag.after_assets).',
     )
+    dag: DagSettings = DagSettings()
 
     @field_validator("approve", mode="before")
     @classmethod

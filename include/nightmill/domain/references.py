@@ -14,6 +14,7 @@ from nightmill.domain.job import Job, Source
 from nightmill.domain.nearest import hint, listed, nearest
 from nightmill.domain.prompt import Prompt
 from nightmill.domain.prompt_messages import ROLES
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.yaml_document import document
 from nightmill.domain.yaml_lines import Place, YamlLines
 
@@ -30,6 +31,7 @@ def unknown_fields(content: bytes, fields: Set[str]) -> Iterator[Mistake]:
         )
     for index, field in enumerate(_entries(raw, "gold", "fields")):
         named.append((("gold", "fields", index), field))
+    named += [(("compare", "fields", field), field) for field in _names(raw, "compare", "fields")]
     for place, name in named:
         if isinstance(name, str) and name not in fields:
             key, line = ".".join(map(str, place)), YamlLines(content).line(place)
@@ -89,6 +91,12 @@ def _entries(value: Any, *keys: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def _names(value: Any, *keys: str) -> list[Any]:
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return list(value) if isinstance(value, dict) else []
+
+
 def _named_columns(arguments: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for argument in _COLUMN_ARGUMENTS:
         value = arguments.get(argument)
@@ -101,7 +109,11 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
     """Warnings: what may be meant. A prompt that leaves the document out, words that look like a misspelt column of
     source.columns or a misspelt marker, and a query of one interval."""
     columns = job.source.columns
-    roles = {name for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain) if name}
+    roles = {
+        name
+        for name in (columns.id, columns.text, columns.version, columns.tenant, columns.domain, columns.required)
+        if name
+    }
     if columns.text not in prompt.variables:
         yield Mistake(
             "prompt.md",
@@ -127,8 +139,8 @@ def doubtful_names(job: Job, prompt: Prompt, content: bytes) -> Iterator[Mistake
 
 
 def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
-    """The view is one batch: a query of one night's rows takes the rows of all other nights from its readers."""
-    if not is_window(job.source.query):
+    """A view of mode replace is one batch: a query of one night's rows takes all other nights from its readers."""
+    if not is_window(job.source.query) or job.publish.mode is not PublishMode.REPLACE:
         return
     offset = next(at for name, at in parameters_of(job.source.query) if name == "data_interval_start")
     line = YamlLines(content).line_in_text(("source", "query"), offset)
@@ -136,7 +148,8 @@ def _one_interval(job: Job, content: bytes) -> Iterator[Mistake]:
 
 
 _ALL_NIGHTS = (
-    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call); "
-    "keep it only where readers want the newest interval alone."
+    "Leave the interval out, so that each run reads all rows (those that have not changed are reused without a call), "
+    "or set publish.mode to by_interval, so that the view grows by each interval; keep it as it is only where readers "
+    "want the newest interval alone."
 )
 _FINE = "Correct it, unless the source query returns a column of this name."

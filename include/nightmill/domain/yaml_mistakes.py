@@ -8,7 +8,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -132,6 +132,9 @@ def _unknown(model: type[BaseModel], place: Place) -> tuple[str, str]:
     parent = model_at(model, place[:-1])
     known = list(parent.model_fields) if parent else []
     name = str(place[-1])
+    gone: Mapping[str, str] = getattr(parent, "GONE", {})
+    if name in gone:
+        return "is no key any more", gone[name]
     elsewhere = [path for path in _all_places(model) if path[-1] == name]
     if not nearest(name, known) and len(elsewhere) == 1:
         return f"unknown key here; did you mean {_dotted(elsewhere[0])!r}?", f"Known keys here: {listed(known)}."
@@ -199,7 +202,9 @@ def _form(model: type[BaseModel], place: Place) -> str:
 
 def _choices(model: type[BaseModel], place: Place) -> list[str]:
     field = _field(model, place)
-    return [str(choice) for choice in get_args(field.annotation)] if field is not None else []
+    choices = get_args(field.annotation) if field is not None else ()
+    of_each = next((get_args(one) for one in choices if get_origin(one) is Literal), choices)  # a list of them
+    return [str(choice) for choice in of_each]
 
 
 def kind_of(value: Any) -> str:

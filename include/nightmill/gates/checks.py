@@ -78,7 +78,9 @@ def _validate(dsn: str, staged: Staged, checks: list[Expectation]) -> list[dict[
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     source = context.data_sources.add_postgres("ledger", connection_string=_NO_ADDRESS, kwargs=_reading_only(dsn))
     asset = source.add_query_asset(
-        "staging", query=f'select * from nightmill."rows_{staged.view}" where batch_id = {int(staged.batch_id)}'
+        "staging",
+        query=f'select * from nightmill."rows_{staged.view}" where part_id = {int(staged.batch_id)} '
+        "and gap_reason is null",
     )
     suite = gx.ExpectationSuite("checks", expectations=[_expectation(gx, check) for check in checks])
     rows = asset.add_batch_definition_whole_table("batch").get_batch()

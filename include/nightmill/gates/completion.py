@@ -6,12 +6,17 @@ from __future__ import annotations
 import logging
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.gaps import decide, told
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.states import BatchState
-from nightmill.gates.port import Details, Gate, Look, Passed, Verdict
+from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Verdict
 from nightmill.gates.port import Refused as Ended
-from nightmill.storage import batches
+from nightmill.storage import batches, gaps
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection
+
+PREVIOUS_OF = "previous_of"  # of a verdict's details
 
 log = logging.getLogger(__name__)
 
@@ -22,34 +27,42 @@ def always(_live: JobDefinition) -> bool:
 
 
 def evaluate(look: Look) -> Verdict:
-    """Compare the completion rate with the job's limit, which is read live."""
-    batch = look.batch
+    """Hold the gaps against the job's contract for them, which is read live."""
+    batch, settings = look.batch, look.live.job.gaps
     counts = batch.counts or {}
-    rate, wanted = completion_rate(counts), look.live.job.quality.min_completion_rate
-    gaps = dict(batches.gaps_by_code(look.conn, batch.batch_id))
-    details: Details = {"completion_rate": rate, "min_completion_rate": wanted, "counts": counts, "gaps": gaps}
-    hashed = content_hash({"min": wanted}).hex()[:16]
-    log.info("batch %s: completion rate %.4f (at least %.4f), %s", batch.batch_id, rate, wanted, counts)
-    if rate >= wanted:
+    decision = decide(settings, counts, gaps.of_batch(look.conn, batch.batch_id))
+    recorded = gaps.facts(look.conn, batch.batch_id) or {}
+    by_code = dict(batches.gaps_by_code(look.conn, batch.batch_id))
+    details: Details = {
+        "completion": decision.completion,
+        "contract": settings.model_dump(mode="json"),
+        "counts": counts,
+        "gaps": by_code,
+        "facts": recorded,
+        TOLD: told(recorded),
+    }
+    if recorded.get("readers", {}).get("previous"):
+        details[PREVIOUS_OF] = previous_of(look.conn, batch)
+    hashed = content_hash(settings.model_dump(mode="json")).hex()[:16]
+    log.info("batch %s: completion %.4f, %s", batch.batch_id, decision.completion, counts)
+    if decision.allowed:
         return Passed(details, hashed)
     return Ended(
-        f"completion rate {rate:.4f} is below quality.min_completion_rate {wanted:.4f}; gaps by code: {gaps}. The view "
-        "stays where it was",
+        f"{'; '.join(decision.why)}; gaps by code: {by_code}. The view stays where it was",
         "Trigger a new run: accepted items are reused without a call and transient gaps are sent again. For the other "
-        "gaps correct the prompt or the output model, or allow them in quality.min_completion_rate. Clearing "
-        "freeze_snapshot does the same in this run. They are listed by `python -m nightmill dead-letters --batch "
-        f"{batch.batch_id} --count`.",
+        "gaps correct the prompt or the output model, or allow them in `gaps` of job.yaml. Clearing freeze_snapshot "
+        f"does the same in this run. They are listed by `python -m nightmill dead-letters --batch {batch.batch_id} "
+        "--count`.",
         details,
         hashed,
         ends=BatchState.PARTIAL_FAILED,
     )
 
 
-def completion_rate(counts: dict[str, int]) -> float:
-    """(accepted + reused) / (planned - excluded); 1 when nothing was to be done."""
-    good = counts.get("accepted", 0) + counts.get("reused", 0)
-    planned = sum(counts.values()) - counts.get("excluded", 0)
-    return good / planned if planned else 1.0
+def previous_of(conn: Connection, batch: Batch) -> int | None:
+    """The batch whose rows stand in for gaps as previous ones; None where readers see none in its place."""
+    before = gaps.replaced(conn, batch)
+    return before.batch_id if before else None
 
 
 GATE = Gate(GateName.COMPLETION, always, evaluate)

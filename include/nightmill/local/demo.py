@@ -66,7 +66,7 @@ def run_job(running: Running, job: str, chosen: Mapping[str, Any] | None = None,
         return 0
     if batch.state is BatchState.STAGED:
         print(f"\nfive rows of the preview (nightmill.rows_{view}, batch {batch.batch_id}):")
-        source = psycopg.sql.SQL("{} where batch_id = {}").format(
+        source = psycopg.sql.SQL("{} where part_id = {}").format(
             psycopg.sql.Identifier("nightmill", f"rows_{view}"), batch.batch_id
         )
         login = OWNER

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, AssetAlias, CronDataIntervalTimetable, chain, get_parsing_context, task
-from airflow.sdk.exceptions import AirflowTimetableInvalid
+from airflow.sdk import DAG, AssetAlias, chain, get_parsing_context, task
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.job import Job
 from nightmill.domain.job_code import said_by
 from nightmill.orchestration import links, tasks
-from nightmill.orchestration.retries import PATIENT
+from nightmill.orchestration.retries import patience
 from nightmill.orchestration.sensor import ShardSensor
+from nightmill.orchestration.timetables import schedule_of, start_of
 from nightmill.orchestration.trigger_form import trigger_form
 from nightmill.storage import job_folders
 from nightmill.validators.definition import check_definition
@@ -29,7 +28,6 @@ from nightmill.validators.definition import check_definition
 log = logging.getLogger(__name__)
 PREFIX = "nightmill_"
 POOL = "nightmill_batch"
-START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def job_dags(built_in: Path) -> Iterator[DAG]:
@@ -80,32 +78,18 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         PREFIX + definition.name,
         description=job.description.strip(),
         doc_md=_doc(definition),
-        schedule=_timetable(job),
-        start_date=START,
-        catchup=False,
-        max_active_runs=1,
+        schedule=schedule_of(job),
+        start_date=start_of(job.dag),
+        catchup=job.dag.catchup,
+        max_active_runs=job.dag.max_active_runs,
         tags=sorted({"nightmill", *job.tags}),
         params=trigger_form(job),
         auto_register=False,  # built for a look at its mistakes too; what a DAG file wants to keep it names
-        default_args={"owner": job.owner, **PATIENT},
+        default_args={"owner": job.owner, **patience(job.dag.retries, job.dag.retry_delay_s)},
     ) as dag:
         _wire(job, str(folder))
     links.attach(dag)
     return dag
-
-
-def _timetable(job: Job) -> CronDataIntervalTimetable | None:
-    """The job's cron expression in UTC; each run has the interval since the one before. None: manual runs only."""
-    if job.schedule is None:
-        return None
-    timetable = CronDataIntervalTimetable(job.schedule, timezone="UTC")
-    try:
-        timetable.validate()
-    except AirflowTimetableInvalid as fault:
-        raise ConfigError(
-            f"job.yaml: schedule: {job.schedule!r} is no cron expression ({fault}).", "Write it like 0 2 * * *."
-        ) from fault
-    return timetable
 
 
 def _wire(job: Job, folder: str) -> None:

@@ -13,3 +13,10 @@ PATIENT: dict[str, Any] = {
     "retry_exponential_backoff": 2,
     "max_retry_delay": timedelta(minutes=2),
 }
+
+
+def patience(retries: int, delay_s: float) -> dict[str, Any]:
+    """The same with a job's own number of retries and first wait."""
+    delay = timedelta(seconds=delay_s)
+    longest = max(PATIENT["max_retry_delay"], delay)
+    return {**PATIENT, "retries": retries, "retry_delay": delay, "max_retry_delay": longest}

@@ -6,14 +6,17 @@ Stages are imported inside: parsing the DAG file stays light.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
-from nightmill.domain.data_interval import moment
+from nightmill.domain.data_interval import is_window, moment, span_of
 from nightmill.domain.gates import GateName
+from nightmill.domain.job import Job
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
@@ -37,14 +40,16 @@ def freeze_snapshot(folder: str) -> int:
     context = get_current_context()
     run, instance, params = context["dag_run"], context["ti"], dict(context["params"])
     with as_airflow_failure():
+        definition = job_folders.read(Path(folder))
+        start, end = _data_interval(params, context, definition.job)
         request = freeze.RunRequest(
             dag_id=run.dag_id,
             run_id=run.run_id,
             first_try=instance.try_number == 1,
             dry_run=bool(params.pop("dry_run", False)),
             note=params.pop("note", None),
-            data_interval_start=_end_of_interval(params, run, "data_interval_start"),
-            data_interval_end=_end_of_interval(params, run, "data_interval_end"),
+            data_interval_start=start,
+            data_interval_end=end,
             publish=params.pop("publish", None) or Publishing.AUTO,
             by_hand=getattr(run, "run_type", None) in BY_HAND,
             params=params,
@@ -52,7 +57,7 @@ def freeze_snapshot(folder: str) -> int:
             last_try=instance.try_number > instance.max_tries,
             max_tries=instance.max_tries,
         )
-        return freeze.run(environment(), job_folders.read(Path(folder)), request).batch_id
+        return freeze.run(environment(), definition, request).batch_id
 
 
 def _take_over(folder: str) -> int:
@@ -151,7 +156,7 @@ def publish(folder: str, batch_id: int) -> None:
     with as_airflow_failure():
         shown = stage.run(environment(), job_folders.read(Path(folder)), batch_id, who)
     if shown is not None:
-        event = {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq}
+        event = stage.event_of(shown)
         context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)
 
 
@@ -174,7 +179,21 @@ def asset(view: str) -> Asset:
     return Asset(name=f"nightmill.results.{view}", uri=f"nightmill://results/{view}")
 
 
-def _end_of_interval(params: dict[str, Any], run: Any, name: str) -> datetime | None:
-    """What the form says, else what Airflow gave the run."""
-    given: datetime | None = moment(name, params.pop(name, None)) or getattr(run, name)
-    return given
+def _data_interval(params: dict[str, Any], context: Any, job: Job) -> tuple[datetime | None, datetime | None]:
+    """What the form says, else the asset events that started the run, else what Airflow gave the run."""
+    run = context["dag_run"]
+    start, end = (moment(name, params.pop(name, None)) for name in ("data_interval_start", "data_interval_end"))
+    if start is not None and end is not None:
+        return start, end
+    gapless = is_window(job.source.query) or job.publish.mode is PublishMode.BY_INTERVAL
+    announced = span_of(_events(context), gapless=gapless)
+    otherwise = announced or (run.data_interval_start, run.data_interval_end)
+    return start or otherwise[0], end or otherwise[1]
+
+
+def _events(context: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The name of each asset whose event started this run, and what the event says. An event that came through an alias
+    stands there twice."""
+    for key, events in (context.get("triggering_asset_events") or {}).items():
+        for event in events:
+            yield key.name, event.extra or {}

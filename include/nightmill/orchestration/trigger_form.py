@@ -10,14 +10,20 @@ from nightmill.domain.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.filters import Filter, as_json
 from nightmill.domain.job import Job
 from nightmill.domain.priority import Priority
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 
 
 def trigger_form(job: Job) -> dict[str, Param]:
-    """The Params of a job's DAG: its own filters first."""
-    return {name: _filter(name, one) for name, one in job.source.filters.items()} | _run() | _interval(job)
+    """The Params of a job's DAG: its own filters first. The data interval stands among them only where Airflow's form
+    has no place for it (docs/adr/0012)."""
+    filters = {name: _filter(name, one) for name, one in job.source.filters.items()}
+    by_hand_only = job.schedule is None and job.dag.after_assets is None
+    by_interval = job.publish.mode is PublishMode.BY_INTERVAL
+    form = filters | _run(job) | (_interval() if by_hand_only else {})
+    return form | (_replace_intervals() if by_interval else {})
 
 
 def _filter(name: str, one: Filter) -> Param:
@@ -42,7 +48,16 @@ def _end(word: str, value: Any) -> str:
     return "" if value is None else f"{word} {value}"
 
 
-def _run() -> dict[str, Param]:
+_PUBLISHED = {
+    PublishMode.REPLACE: "the result replaces what the view shows, for everybody",
+    PublishMode.BY_INTERVAL: "the result replaces what the view shows of its interval, for everybody",
+    PublishMode.BY_KEY: "the result replaces what the view shows of the ids that it carries, and other ids stay",
+}
+
+
+def _run(job: Job) -> dict[str, Param]:
+    replaces_all = is_window(job.source.query) and job.publish.mode is PublishMode.REPLACE
+    window = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if replaces_all else ""
     return {
         "limit": _field(
             "Limit",
@@ -60,8 +75,8 @@ def _run() -> dict[str, Param]:
         "publish": _field(
             "Publish",
             str(Publishing.AUTO),
-            "yes: the result replaces what the view shows, for everybody. no: it is a preview, and the view stays. "
-            "auto: no for a run with a limit or with a filter that differs from its default, else yes.",
+            f"yes: {_PUBLISHED[job.publish.mode]}. no: it is a preview, and the view stays. "
+            f"auto: no for a run with a limit or with a filter that differs from its default, else yes.{window}",
             type="string",
             enum=[str(one) for one in Publishing],
         ),
@@ -84,17 +99,25 @@ def _field(title: str, default: Any, description: str, **schema: Any) -> Param:
     return Param(default, description=description, section=RUN, title=title, **schema)
 
 
-def _interval(job: Job) -> dict[str, Param]:
-    words = f" {ONE_INTERVAL[0].upper()}{ONE_INTERVAL[1:]}." if is_window(job.source.query) else ""
-    return {name: _moment(name, words) for name in ("data_interval_start", "data_interval_end")}
+def _interval() -> dict[str, Param]:
+    return {name: _moment(name) for name in ("data_interval_start", "data_interval_end")}
 
 
-def _moment(name: str, words: str) -> Param:
+def _replace_intervals() -> dict[str, Param]:
+    words = "The result takes the place of all intervals that the view shows and this one covers wholly."
+    return {
+        "replace_intervals": Param(
+            False, type="boolean", section=INTERVAL, title="Replace intervals", description=words
+        )
+    }
+
+
+def _moment(name: str) -> Param:
     return Param(
         None,
         type=["null", "string"],
         format="date-time",
         section=INTERVAL,
         title=name.replace("_", " ").capitalize(),
-        description=f"Bound as %({name})s. Empty: the schedule's (a run by hand has none).{words}",
+        description=f"Bound as %({name})s. Empty: the run has none.",
     )

@@ -76,14 +76,14 @@ class LineExecutor:
         digest = body_sha256(body)
         answer_id = f"{batch.id[6:]}{batch.done + len(chunk.executions):08x}"
         subject = first_turn_sha256(body, digest)
-        fault = self._fault(self._faults.plan.line_error, custom_id, subject, chunk)
+        fault = self._fault(self._faults.plan.line_error, custom_id, subject, body, chunk)
         if fault is not None:
             outcome: Answered = Refusal(fault.status or 0, fault.message, code=fault.code, type=fault.type)
         else:
             outcome = self._inference.run(batch.endpoint, body, now, answer_id, prompt_tokens)
         request_id = f"batch_req_{answer_id}"
         if isinstance(outcome, Completed):
-            self._answered(request_id, custom_id, subject, outcome, chunk)
+            self._answered(request_id, custom_id, subject, body, outcome, chunk)
             paid = (200, outcome.usage.prompt_tokens, outcome.usage.completion_tokens)
         else:
             shape = fault.shape if fault is not None else "documented"
@@ -92,11 +92,13 @@ class LineExecutor:
             paid = (outcome.status, 0, 0)
         chunk.executions.append((batch.id, custom_id, batch.endpoint, str(body.get("model")), digest, *paid, now))
 
-    def _answered(self, request_id: str, custom_id: str, subject: str, outcome: Completed, chunk: Chunk) -> None:
+    def _answered(
+        self, request_id: str, custom_id: str, subject: str, body: dict[str, Any], outcome: Completed, chunk: Chunk
+    ) -> None:
         chunk.succeeded += 1
         chunk.prompt_tokens += outcome.usage.prompt_tokens
         chunk.completion_tokens += outcome.usage.completion_tokens
-        odd = self._fault(self._faults.plan.answer, custom_id, subject, chunk)
+        odd = self._fault(self._faults.plan.answer, custom_id, subject, body, chunk)
         if odd is None:
             chunk.answers.append(response_line(request_id, custom_id, 200, outcome.body))
         else:
@@ -104,10 +106,12 @@ class LineExecutor:
             chunk.answers += answers
             chunk.errors += errors
 
-    def _fault(self, faults: Sequence[Struck], custom_id: str, subject: str, chunk: Chunk) -> Struck | None:
+    def _fault(
+        self, faults: Sequence[Struck], custom_id: str, subject: str, body: dict[str, Any], chunk: Chunk
+    ) -> Struck | None:
         """The first fault that strikes this execution, noted in the chunk."""
         for fault in faults:
-            if not fault.hits(custom_id, subject):
+            if not fault.hits(custom_id, subject, body):
                 continue
             times = chunk.hit_times[fault.key, subject]
             if fault.times is None or self._faults.times_struck(fault, subject) + times < fault.times:

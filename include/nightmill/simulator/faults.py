@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from nightmill.simulator.line_shapes import Shape
 from nightmill.simulator.odd_answers import Odd
+from nightmill.simulator.tokens import message_texts
 
 
 class Fault(BaseModel):
@@ -50,16 +52,20 @@ class DrawnFault(Fault):
 
 
 class ItemFault(DrawnFault):
-    """A fault of single lines. Chosen by `match` (a regular expression searched in the custom_id), by `rate` (a share
-    of all requests, the same ones for the same seed whatever their custom_ids), or both; with neither it hits all.
+    """A fault of single lines. Chosen by `match` (a regular expression searched in the custom_id), by `text` (one that
+    is searched in the messages), by `rate` (a share of all requests, the same ones for the same seed whatever their
+    custom_ids), or by several of them; without any it hits all.
 
     `times` counts the executions of one request. A conversation that goes on after an answer is the same request.
     """
 
     match: str | None = None
+    text: str | None = None
 
-    def hits(self, custom_id: str, request_sha256: str) -> bool:
+    def hits(self, custom_id: str, request_sha256: str, body: Mapping[str, Any]) -> bool:
         if self.match is not None and not re.search(self.match, custom_id):
+            return False
+        if self.text is not None and not any(re.search(self.text, one) for one in message_texts(body)):
             return False
         return self.is_drawn(request_sha256)
 

@@ -58,6 +58,7 @@ class Odd(StrEnum):
     NAN = "nan"
     HUGE_INTEGER = "huge_integer"
     DEEP = "deep"
+    DEGRADED = "degraded"  # valid, and wrong: numbers are one too high, lists end early; else a text has lost a word
     EMPTY = "empty"
     REFUSAL = "refusal"
     FILTERED = "filtered"  # finish_reason content_filter
@@ -192,6 +193,27 @@ def _replaced(text: str, kinds: tuple[type, ...], change: Callable[[Any], Any]) 
     return json.dumps({**value, names[0]: change(value[names[0]])}, ensure_ascii=False)
 
 
+def _degraded(text: str) -> str:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        return _without_last_word(text)
+    worse = {name: _worse(one) for name, one in value.items()}
+    return _replaced(text, (str,), _without_last_word) if worse == value else json.dumps(worse, ensure_ascii=False)
+
+
+def _worse(value: Any) -> Any:
+    if isinstance(value, list):
+        return value[:-1]
+    return value + 1 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _without_last_word(text: str) -> str:
+    return text.rpartition(" ")[0]
+
+
 _TEXTS: dict[Odd, Callable[[str], str]] = {
     Odd.CONFLICTING: lambda text: _replaced(text, (str,), lambda value: f"{value} or another"),
     Odd.THREE_ANSWERS: lambda text: _replaced(text, (str,), lambda value: f"{value} or yet another"),
@@ -209,6 +231,7 @@ _TEXTS: dict[Odd, Callable[[str], str]] = {
     Odd.NAN: lambda text: _replaced(text, (int, float), lambda _: float("nan")),
     Odd.HUGE_INTEGER: lambda text: _replaced(text, (int, float), lambda _: 10**400),
     Odd.DEEP: lambda _: "[" * _DEPTH + "]" * _DEPTH,
+    Odd.DEGRADED: _degraded,
     Odd.EMPTY: lambda _: "",
 }
 _MESSAGES: dict[Odd, tuple[dict[str, Any], str]] = {

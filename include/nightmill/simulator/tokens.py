@@ -41,6 +41,12 @@ def message_text(message: Mapping[str, Any]) -> str:
     return ""
 
 
+def message_texts(body: Mapping[str, Any]) -> list[str]:
+    """The texts of a chat request's messages."""
+    messages = body.get("messages")
+    return [message_text(one) for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+
+
 def embedding_inputs(body: Mapping[str, Any]) -> list[str | list[int]]:
     """The inputs of an embeddings request: texts or lists of token ids; [] when `input` is neither."""
     value = body.get("input")

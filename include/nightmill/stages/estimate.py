@@ -71,7 +71,7 @@ def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)
     manifest = Manifest(live, lambda _line: None)
-    with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.payload_columns) as snapshot:
+    with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.columns_read) as snapshot:
         conn.read_only = True
         conn.autocommit = True
         snapshot.refuse_doubled_ids(bound, question.limit)
@@ -105,7 +105,7 @@ def _add_up(conn: Connection, live: JobDefinition, rows: Iterator[ItemRow], *, r
         settled = {one.key: one for one in reuse.settled_keys(conn, [row[1] for row in chunk], live.validators_hash)}
         _refuse_changed_contents(chunk, settled)
         sums.planned += len(chunk)
-        for _, key, _, _, _, _, _, tokens, skip_reason in chunk:
+        for _, key, _, _, _, _, _, tokens, skip_reason, _ in chunk:
             if skip_reason is not None:
                 sums.never_sent += 1
             elif reprocess or key not in settled:

@@ -12,8 +12,9 @@ from datetime import datetime
 from typing import Any
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.data_interval import refuse_unfit
+from nightmill.domain.data_interval import refuse_none, refuse_unfit
 from nightmill.domain.filters import as_json, chosen, refuse_unknown
+from nightmill.domain.publish_settings import Publish, PublishMode
 from nightmill.domain.publishing import Decision, Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
@@ -73,6 +74,9 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
     check_definition(live)
     refuse_unknown(live.job.source.filters, request.params)
     refuse_unfit(live.job.source.query, request.data_interval_start, request.data_interval_end)
+    by_interval = live.job.publish.mode is PublishMode.BY_INTERVAL
+    if by_interval:
+        refuse_none(live.job.publish.view, request.data_interval_start, request.data_interval_end)
     views.refuse_unapplied(conn, live)
     contract_id = contracts.pin(conn, live)
     if existing is not None and not existing.ended:
@@ -80,14 +84,17 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
             return existing
         # Nothing was frozen under it: a mended job folder counts at once.
         batches.cancel(conn, existing.batch_id, "the job folder was changed before anything was frozen")
-    return batches.create(conn, _submission(live, request, contract_id))
+    submission = _submission(live, request, contract_id)
+    if by_interval:
+        batches.refuse_second_of_interval(conn, submission)
+    return batches.create(conn, submission)
 
 
 def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> Submission:
     filters, limit = live.job.source.filters, request.params.get("limit")
     values = chosen(filters, request.params)
     decision = decide(request.publish, filters, values, limit, by_hand=request.by_hand)
-    _say_what_readers_will_see(decision, live.job.publish.view)
+    _say_what_readers_will_see(decision, live.job.publish)
     preview = decision.publish is Publishing.NO
     return Submission(
         job=live.name,
@@ -105,10 +112,18 @@ def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> S
     )
 
 
-def _say_what_readers_will_see(decision: Decision, view: str) -> None:
+def _say_what_readers_will_see(decision: Decision, publish: Publish) -> None:
+    view = publish.view
     if decision.publish is Publishing.NO:
         why = f" ({decision.narrowed})" if decision.narrowed else ""
         log.info("this run is a preview%s: readers of results.%s go on seeing what it shows now", why, view)
+    elif decision.narrowed and publish.mode is PublishMode.BY_KEY:
+        log.info("this run has %s: what results.%s shows of other ids stays as it is", decision.narrowed, view)
+    elif decision.narrowed and publish.mode is PublishMode.BY_INTERVAL:
+        log.warning(
+            "this run has %s and will be published: results.%s then shows these rows of its interval and no others, to "
+            "everybody", decision.narrowed, view,
+        )  # fmt: skip
     elif decision.narrowed:
         log.warning(
             "this run has %s and will be published: results.%s then shows these rows and no others, to everybody",
@@ -122,7 +137,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     bound = _bound(pinned, batch)
     made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source
-    with SourceSnapshot(env.source(source.conn_id), source, pinned.payload_columns) as snapshot:
+    with SourceSnapshot(env.source(source.conn_id), source, pinned.columns_read) as snapshot:
         rows = snapshot.rows(bound, batch.params.get("limit"))
         count = items.copy_in(conn, made.table, batch.batch_id, manifest.rows(rows))
     writer.flush()

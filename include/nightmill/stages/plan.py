@@ -101,7 +101,10 @@ def _shown_alike(conn: Connection, batch: Batch) -> int | None:
     shown = publications.current(conn, batch.view_name)
     if shown is None:
         return None
-    published = batches.get(conn, shown.batch_id)
+    of_interval = (batch.data_interval_start, batch.data_interval_end)
+    listed = publications.parts(conn, shown.publish_seq)
+    same = next((one.batch_id for one in listed if one.interval == of_interval), shown.batch_id)
+    published = batches.get(conn, same)
     alike = published.contract_id == batch.contract_id and not published.params.get("parent_batch")
     return published.batch_id if alike else None
 

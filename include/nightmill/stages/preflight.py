@@ -6,13 +6,14 @@ import logging
 from datetime import datetime, timedelta
 
 from nightmill.domain.contract import JobDefinition
-from nightmill.domain.errors import Blocked
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import room_for
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, prices, publications, shards
+from nightmill.storage import batches, contracts, fence, holds, prices, publications, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.shards import ShardLabel
@@ -38,6 +39,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> list[ShardLabel
         if batch.state is BatchState.QUEUED:
             pinned = contracts.load(conn, batch.contract_id)
             _price(env, conn, batch, pinned, live, open_shards)
+            _refuse_held(conn, batch)
             _look_ahead(conn, batch, env.now(), ask=bool(open_shards) and not asked)
         if batch.dry_run and batch.state is BatchState.QUEUED:
             batches.move(conn, batch, BatchState.ESTIMATED, "dry run")
@@ -74,12 +76,35 @@ def _price(
         log.info("batch %s: %s", batch.batch_id, line)
 
 
+def _refuse_held(conn: Connection, batch: Batch) -> None:
+    """Raise Blocked where the run would replace what a person took back, however often preflight is cleared. A dry run
+    and a preview replace nothing."""
+    hold = holds.on_batch(conn, batch)
+    conn.commit()
+    if hold is None:
+        return
+    log.warning("batch %s: %s", batch.batch_id, hold)
+    if batch.dry_run or batch.is_preview:
+        return
+    refusal = holds.refusal(hold, "preflight")
+    batches.move(conn, batch, BatchState.BLOCKED, refusal.cause, blocked_by="preflight")
+    conn.commit()
+    raise Blocked(refusal.cause, f"Nothing is paid so far. {refusal.remedy}")
+
+
 def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> None:
     """Say what will come of publishing, as far as the interval decides it. With `ask` a person is asked before anything
     is paid: raises Blocked, and clearing the task goes on.
 
     An old interval is refused by publish; one that ends in the future makes publish refuse the nights before its end.
     """
+    mode = publications.mode_of(conn, batch.view_name)
+    if mode is PublishMode.BY_INTERVAL:
+        _refuse_misplaced(conn, batch)
+        return
+    if mode is PublishMode.BY_KEY:  # an older run adds ids, and overwrites none
+        conn.commit()
+        return
     doubt = _refused_here(conn, batch) or _refused_later(batch, now)
     conn.commit()
     if doubt is None or batch.params.get("publish") == "no":
@@ -95,6 +120,28 @@ def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> 
         f"Nothing is paid so far. Cancel with `python -m nightmill cancel --batch {batch.batch_id}` and trigger a run "
         f"for another interval; or clear preflight to go on all the same: {meanwhile}.",
     )
+
+
+def _refuse_misplaced(conn: Connection, batch: Batch) -> None:
+    """Raise Blocked where publish would refuse the run's interval: it overlaps one that is shown, or was run anew.
+    Clearing the task looks again."""
+    try:
+        publications.kept_beside_shown(conn, batch, publications.current(conn, batch.view_name))
+    except Blocked:
+        conn.commit()  # a merged period is written anew before this batch is published
+    except Terminal as fault:
+        conn.commit()
+        log.warning("batch %s: %s", batch.batch_id, fault.cause)
+        if batch.dry_run or batch.is_preview:
+            return
+        batches.move(conn, batch, BatchState.BLOCKED, fault.cause, blocked_by="preflight")
+        conn.commit()
+        raise Blocked(
+            fault.cause,
+            f"Nothing is paid so far. Cancel with `python -m nightmill cancel --batch {batch.batch_id}`. "
+            f"{fault.remedy}",
+        ) from None
+    conn.commit()
 
 
 def _refused_here(conn: Connection, batch: Batch) -> tuple[str, str] | None:

@@ -4,18 +4,24 @@ before that."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
+from typing import Any
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.gates import registry
-from nightmill.storage import batches, publications
+from nightmill.storage import batches, by_key, contracts, holds, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
+from nightmill.storage.part_builds import Built, OutOfDate
 from nightmill.storage.publications import Published
 
 log = logging.getLogger(__name__)
+
+BUILDS = 3  # how often a part is built anew because something was published meanwhile
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str) -> Published | None:
@@ -29,7 +35,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str)
         batches.refuse_without_data(batch)
         before = publications.current(conn, batch.view_name)
         if batch.state is BatchState.PUBLISHED:
-            return _already_published(before, batch_id, batch.view_name)
+            return _already_published(conn, before, batch)
         if batch.at_rest:
             log.info("batch %s is %s: %s", batch_id, batch.state, publications.readers_see(batch.view_name, before))
             return None
@@ -45,7 +51,15 @@ def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str)
 
 
 def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: str) -> Published:
-    shown = publications.publish(conn, batch, published_by, lambda: registry.admit(conn, live, batch))
+    for tries_left in range(BUILDS, 0, -1):
+        built = _build(conn, live, batch)
+        try:
+            shown = publications.publish(conn, batch, published_by, lambda: registry.admit(conn, live, batch), built)
+            break
+        except OutOfDate:
+            conn.rollback()
+            if tries_left == 1:
+                raise
     conn.commit()
     log.info(
         "results.%s shows batch %s since %s (publication %s, %s gaps)",
@@ -54,17 +68,46 @@ def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: 
     return shown
 
 
+def _build(conn: Connection, live: JobDefinition, batch: Batch) -> Built | None:
+    """What must be written anew before the flip; None where the batch's own rows are all."""
+    registry.admit(conn, live, batch)  # nothing is built for a batch that publish refuses
+    shown = publications.current(conn, batch.view_name)
+    mode = publications.mode_of(conn, batch.view_name)
+    conn.commit()
+    if mode is PublishMode.BY_KEY:
+        return by_key.build(conn, batch, contracts.load(conn, batch.contract_id), shown)
+    return None
+
+
 def _stage(conn: Connection, live: JobDefinition, batch: Batch, before: Published | None) -> None:
     publications.stage(conn, batch, lambda: registry.admit(conn, live, batch))
     conn.commit()
     log.info("batch %s is a preview: %s", batch.batch_id, publications.readers_see(batch.view_name, before))
 
 
-def _already_published(shown: Published | None, batch_id: int, view: str) -> Published:
-    if shown is not None and shown.batch_id == batch_id:
+def _already_published(conn: Connection, shown: Published | None, batch: Batch) -> Published:
+    batch_id, view = batch.batch_id, batch.view_name
+    if shown is not None and publications.shows(conn, shown, batch):
         log.info("results.%s shows batch %s already", view, batch_id)
-        return shown
+        start, end = batch.data_interval_start, batch.data_interval_end
+        return replace(shown, batch_id=batch_id, data_interval_start=start, data_interval_end=end)
+    hold = holds.newest_of_batch(conn, batch)
+    now = f"results.{view} shows batch {shown.batch_id if shown else 'none'} now"
+    if hold is not None:
+        raise Terminal(
+            f"Batch {batch_id} was published before, and {hold.why}; {now}.",
+            f"To show it again: `python -m nightmill rollback {view} --to SEQ` with its publication, which `history` "
+            "names. To replace it, trigger a new run.",
+        )
     raise Terminal(
-        f"Batch {batch_id} was published before; results.{view} shows batch {shown.batch_id if shown else 'none'} now.",
-        "A newer batch was published or this one was rolled back: trigger a new run to publish again.",
+        f"Batch {batch_id} was published before; {now}.",
+        "A newer batch was published: trigger a new run to publish again.",
     )
+
+
+def event_of(shown: Published) -> dict[str, Any]:
+    """What an asset event says of a publication: what was published where, and the data interval of its rows, from
+    which a job that follows takes its own."""
+    interval = {"data_interval_start": shown.data_interval_start, "data_interval_end": shown.data_interval_end}
+    said = {name: moment and moment.isoformat() for name, moment in interval.items()}
+    return {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq, **said}

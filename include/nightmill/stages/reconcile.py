@@ -7,10 +7,11 @@ import logging
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Terminal
+from nightmill.domain.gaps import decide, facts, told
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.gates import completion, driver
-from nightmill.storage import batches, partitions, shards
+from nightmill.storage import batches, gaps, partitions, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -18,7 +19,8 @@ log = logging.getLogger(__name__)
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
-    """Count, record the completion gate, and move on to VALIDATING; gaps beyond the job's limit end the batch."""
+    """Count, move on to VALIDATING, write what stands in for gaps, and ask the completion gate: gaps that the job does
+    not allow end the batch."""
     with env.ledger() as conn:
         batch = batches.get(conn, batch_id)
         batches.refuse_without_data(batch)
@@ -33,6 +35,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int) -> Batch:
         partitions.index(conn, f"rows_{batch.view_name}", batch_id)
         conn.commit()
         _to_validating(conn, batch, counts)
+        _show_gaps(env, conn, live, batches.get(conn, batch_id))
     driver.run(env, live, batch_id, completion.GATE)
     with env.ledger() as conn:
         return batches.get(conn, batch_id)
@@ -52,3 +55,15 @@ def _to_validating(conn: Connection, batch: Batch, counts: dict[str, int]) -> No
         batch = batches.move(conn, batch, BatchState.VALIDATING, "every item is settled")
     batches.record_counts(conn, batch, counts)
     conn.commit()
+
+
+def _show_gaps(env: Environment, conn: Connection, live: JobDefinition, batch: Batch) -> None:
+    """Rows are written for a batch that readers may see only."""
+    counts = batch.counts or {}
+    decision = decide(live.job.gaps, counts, gaps.of_batch(conn, batch.batch_id))
+    shown = gaps.show(conn, batch, decision.ruled if decision.allowed else ())
+    found = facts(decision, batch.job, batch.batch_id, counts, shown, env.now())
+    gaps.record(conn, batch, found)
+    conn.commit()
+    for line in told(found):
+        log.info("batch %s: %s", batch.batch_id, line)

@@ -16,6 +16,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import Choice, by_reason
 from nightmill.domain.errors import Terminal
 from nightmill.domain.outcomes import Accepted
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
@@ -198,6 +199,9 @@ def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None
     if lacks:
         raise Terminal(f"The manifest or the rows of batch {number} were removed by retention.", "Trigger a new run.")
     shown = publications.current(conn, view)
+    if shown is not None and shown.mode is PublishMode.BY_INTERVAL:
+        publications.kept_beside_shown(conn, parent, shown)
+        shown = None
     newness = [parent.data_interval_end or parent.frozen_at, parent.frozen_at]
     if shown is not None and shown.newness > newness:
         raise Terminal(

@@ -10,12 +10,15 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
+from nightmill.domain.gaps import Facts, told
+from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gates, gold, prices, publications, strays, usage
+from nightmill.storage import batches, contracts, dead_letters, gaps, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
@@ -47,6 +50,13 @@ class Report:
     alerts: list[str]
     late: Booked
     gates: list[Verdict] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    gap_facts: Facts | None = None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the view shows rows of the batch."""
+        return any(one.batch_id == self.batch.batch_id for one in self.parts)
 
 
 def run(env: Environment, batch_id: int) -> Report:
@@ -66,6 +76,7 @@ def build(env: Environment, batch_id: int) -> Report:
         model = pinned.job.provider.model
         spent, reused = usage.spent(conn, batch_id), usage.reused(conn, batch_id)
         price = price_on(prices.of_model(conn, model), model, batch.created_at.date())
+        shown = publications.current(conn, batch.view_name)
         return Report(
             batch=batch,
             model=model,
@@ -77,10 +88,12 @@ def build(env: Environment, batch_id: int) -> Report:
             price=price,
             receipt=receipt(price, spent, reused) if price else None,
             accuracy=_accuracy(env, conn, pinned, batch),
-            shown=publications.current(conn, batch.view_name),
+            shown=shown,
             alerts=breaches(pinned.job.dead_letters, *dead_letters.standing(conn, batch_id), env.now()),
             late=strays.of_batch(conn, batch_id),
             gates=gates.newest(conn, batch.holder),
+            parts=publications.parts(conn, shown.publish_seq) if shown else [],
+            gap_facts=gaps.facts(conn, batch_id),
         )
 
 
@@ -106,7 +119,7 @@ def _refuse_unpublished(report: Report) -> None:
         )
     if report.shown is None:
         raise Terminal(f"results.{batch.view_name} shows nothing.", "Clear publish and look at its log.")
-    if report.shown.batch_id != batch.batch_id:
+    if not report.is_shown:
         log.warning("results.%s shows batch %s by now", batch.view_name, report.shown.batch_id)
 
 
@@ -117,6 +130,7 @@ def render(report: Report) -> str:
     lines += aligned([("items planned", batch.item_count or 0), *sorted(report.counts.items())])
     if report.gaps:
         lines += ["gaps (bucket/class/code)", *aligned(report.gaps)]
+    lines += told(report.gap_facts or {})
     lines += _estimated(batch) if batch.state is BatchState.ESTIMATED else [*_money(report), *_compared(report)]
     for one in report.accuracy:
         share = one.right / one.known if one.known else 0
@@ -132,19 +146,28 @@ def _what_readers_see(report: Report) -> list[str]:
     if batch.state is BatchState.STAGED:
         lines += [
             f"this batch is a preview: {publications.readers_see(batch.view_name, shown)}",
-            f"look at it: select * from nightmill.rows_{batch.view_name} where batch_id = {batch.batch_id} "
+            f"look at it: select * from nightmill.rows_{batch.view_name} where part_id = {batch.batch_id} "
             "(as nightmill_owner)",
             f"to show it: python -m nightmill publish --batch {batch.batch_id}, or trigger nightmill_publish; or "
             "trigger a run with the same values and publish = yes; its answers are reused without a call",
         ]
     if shown is not None:
         lines.append(
-            f"results.{batch.view_name} shows batch {shown.batch_id} since "
+            f"results.{batch.view_name} shows {_what(report, shown)} since "
             f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(shown.gaps, 'gap')}"
         )
-        if shown.batch_id == batch.batch_id and batch.params.get("limit"):
+        if report.is_shown and batch.params.get("limit"):
             lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
     return lines
+
+
+def _what(report: Report, shown: Published) -> str:
+    if shown.mode is not PublishMode.BY_INTERVAL:
+        return f"batch {shown.batch_id}"
+    of_interval = (report.batch.data_interval_start, report.batch.data_interval_end)
+    mine = next((one.batch_id for one in report.parts if one.interval == of_interval), None)
+    words = counted(len(report.parts), "interval")
+    return f"{words}, batch {mine} for the one of this run," if mine else words
 
 
 def _estimated(batch: Batch) -> list[str]:

@@ -120,6 +120,19 @@ def create(conn: Connection, submission: Submission) -> Batch:
     return row
 
 
+def refuse_second_of_interval(conn: Connection, submission: Submission) -> None:
+    """Raise Terminal where another run works on the same interval. Call right before `create`, in one transaction: two
+    at a time wait for each other."""
+    values = {name: getattr(submission, name) for name in submission.__slots__ if name != "params"}
+    conn.execute(sql.text("batches_of_interval_lock"), values)
+    row = conn.execute(sql.text("batches_of_interval"), values).fetchone()
+    if row is not None:
+        raise Terminal(
+            f"Batch {row[0]} of run {row[1]} is {row[2]} and works on the same data interval.",
+            f"Wait for its end and clear this task; or end it with `python -m nightmill cancel --batch {row[0]}`.",
+        )
+
+
 def newest_of_run(conn: Connection, dag_id: str, run_id: str) -> Batch | None:
     """The newest incarnation of a DAG run's batch."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:

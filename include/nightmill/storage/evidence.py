@@ -106,6 +106,27 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Compared:
+    """The newest comparison of a batch; everything but its number is None where none was made."""
+
+    batch_id: int
+    generation: int | None
+    word: str | None
+    details: dict[str, Any] | None
+    decided_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRow:
+    """A row that two batches have differently: its fields that differ, by name. Values are cut."""
+
+    source_id: str
+    tenant: str | None
+    old: dict[str, str]
+    new: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One state edge that was taken."""
 
@@ -121,6 +142,26 @@ def request(conn: Connection, batch_id: int) -> Request:
     """Who asked for a batch that exists."""
     (found,) = _read(conn, Request, "evidence_request", batch_id=batch_id)
     return found
+
+
+def compared(conn: Connection, dag_id: str, batch_id: int) -> Compared | None:
+    """What compare said of a batch of this DAG; None where the DAG has no such batch."""
+    return next(iter(_read(conn, Compared, "evidence_comparison", batch_id=batch_id, dag_id=dag_id)), None)
+
+
+def may_read_answers(conn: Connection) -> bool:
+    """Whether this login has the role nightmill_reviewer."""
+    row = conn.execute(sql.text("evidence_may_read_answers")).fetchone()
+    assert row is not None
+    return bool(row[0])
+
+
+def changed_rows(
+    conn: Connection, new: int, old: int, fields: Sequence[str], tenants: Sequence[str], most: int
+) -> list[ChangedRow]:
+    """A sample of what differs, always the same one, rows of `tenants` first. Needs the role nightmill_reviewer."""
+    values = {"new": new, "old": old, "fields": list(fields), "tenants": list(tenants), "most": most}
+    return _read(conn, ChangedRow, "evidence_changed_rows", **values)
 
 
 def shards(conn: Connection, batch_id: int) -> list[ShardStanding]:

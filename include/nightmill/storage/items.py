@@ -13,13 +13,13 @@ from nightmill.storage import partitions, sources, sql
 from nightmill.storage.ledger import Connection
 from nightmill.storage.partitions import Unattached
 
-# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason
-ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None]
+# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, required
+ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, bool]
 
 # Items and outcomes are indexed in the same order: at a million each, merging them costs half of hashing and sorting.
 _MERGE = "set local enable_hashjoin = off"
 
-_COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text")
+_COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text", "bool")
 
 
 def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: Iterable[ItemRow]) -> int:
@@ -27,7 +27,7 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
     store an id, version, tenant or domain."""
     statement = composed.SQL(
         "copy {} (batch_id, ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, "
-        "skip_reason) from stdin (format binary)"
+        "skip_reason, required) from stdin (format binary)"
     ).format(table)
     count = 0
     try:

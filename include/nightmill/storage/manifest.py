@@ -18,6 +18,7 @@ from nightmill.storage.sources import SourceRow
 
 EMPTY_DOCUMENT = "empty_document"
 OVER_CONTEXT = "over_context"
+DELETED = "deleted"
 
 _PLAIN = frozenset({str, int, bool, type(None)})  # values that look the same after a round trip through JSON
 
@@ -33,12 +34,15 @@ class Manifest:
         self._keep_line = keep_line
         self._keys = KeyMaker(pinned.versions)
         self._counter = TokenCounter(pinned.job.provider.model, pinned.job.provider.endpoint)
+        self._mark = pinned.deleted_in_source
+        self._keeps_mark = self._mark in pinned.payload_columns
         self.tokens = 0
         self.hash = hashlib.sha256()
 
     def rows(self, source: Iterator[SourceRow]) -> Iterator[ItemRow]:
         """Manifest rows in ordinal order; payload lines are kept on the way."""
         for ordinal, row in enumerate(source):
+            deleted = self._takes_mark(row.values)
             try:
                 line = orjson.dumps(row.values, default=_as_text, option=orjson.OPT_SORT_KEYS)
             except TypeError:  # its chain can quote the document
@@ -53,11 +57,20 @@ class Manifest:
                 tokens, skip = self.measure(row.values if plain else orjson.loads(line))
             except SourceError as fault:
                 raise SourceError(f"Source id {row.source_id!r}: {fault.cause}", fault.remedy) from None
+            if deleted:
+                tokens, skip = 0, DELETED
             self._keep_line(line)
             self.tokens += tokens
             self.hash.update(key)
             self.hash.update(content)
-            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip
+            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip, row.required
+
+    def _takes_mark(self, values: dict[str, Any]) -> bool:
+        """Whether an id is deleted. Unless prompt.md asks for it, the mark is no part of the content: an id can be
+        marked, and come back, with the same version."""
+        if self._mark is None:
+            return False
+        return _is_true(self._mark, values[self._mark] if self._keeps_mark else values.pop(self._mark))
 
     def measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
         """Prompt tokens of the rendered request, and why it is never sent (or None)."""
@@ -70,6 +83,15 @@ class Manifest:
         if window is not None and tokens + provider.output_reserve_tokens > window:
             return tokens, OVER_CONTEXT
         return tokens, None
+
+
+def _is_true(name: str, value: Any) -> bool:
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise SourceError(
+        f"The column {name!r} marks deleted ids (publish.deleted), and its value is no boolean.",
+        f"Make it one in the source query: ... as {name}.",
+    )
 
 
 def _as_text(value: Any) -> str:

@@ -14,7 +14,10 @@ from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
 from nightmill.storage.ledger import Connection, connect
 
-ROLES = ("nightmill_owner", "nightmill_view_owner", "nightmill_writer", "nightmill_reader", "nightmill_console")
+ROLES = (
+    "nightmill_owner", "nightmill_view_owner", "nightmill_writer", "nightmill_reader", "nightmill_console",
+    "nightmill_reviewer",
+)  # fmt: skip
 
 
 def migrations() -> list[tuple[int, str, str]]:

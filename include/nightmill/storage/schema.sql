@@ -39,6 +39,40 @@ end $$;
 
 ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) RETURNS TABLE(source_id text, tenant text, old jsonb, new jsonb)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    relation text;
+begin
+    select format('nightmill.%I', 'rows_' || one.view_name) into relation
+    from nightmill.batch as one
+    join nightmill.batch as other on other.view_name = one.view_name
+    where one.batch_id = new_batch and other.batch_id = old_batch;
+    if relation is null or cardinality(fields) = 0 then
+        return;
+    end if;
+    return query execute format(
+        'select sample.source_id, sample.tenant, %2$s, %3$s
+        from (
+            select now.source_id, now.tenant, now as new_row, before as old_row
+            from %1$s as now
+            join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
+                and before.part_id in (%8$s)
+            where now.batch_id = %4$s and now.part_id in (%7$s) and (%6$s)
+            order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
+            limit $2
+        ) as sample',
+        relation, nightmill.cut_values('old_row', 'new_row', fields), nightmill.cut_values('new_row', 'old_row', fields),
+        new_batch, old_batch,
+        (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name),
+        nightmill.parts_of(new_batch), nightmill.parts_of(old_batch)
+    ) using coalesce(tenants_first, '{}'), most;
+end $_$;
+
+ALTER FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -46,6 +80,7 @@ CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS
 declare
     child text := nightmill.partition_name(parent, batch_id);
     standing text;
+    bound text := pg_catalog.format('batch_id is not null and batch_id = %s', batch_id);
 begin
     perform nightmill.require_partitioned(parent);
     standing := nightmill.hold_partition(child);
@@ -54,14 +89,49 @@ begin
     elsif standing = 'unattached' then
         execute pg_catalog.format('drop table nightmill.%I', child);
     end if;
+    if parent like 'rows\_%' then
+        bound := pg_catalog.format('part_id is not null and part_id = %s', batch_id)
+            || case when batch_id > 0 then ' and ' || bound else '' end;
+    end if;
     execute pg_catalog.format(
         'create table nightmill.%I (like nightmill.%I including defaults including constraints including generated, '
-        'constraint %I check (batch_id is not null and batch_id = %s))',
-        child, parent, child || '_batch', batch_id);
+        'constraint %I check (%s))',
+        child, parent, child || '_batch', bound);
     execute pg_catalog.format('grant select, insert on nightmill.%I to nightmill_writer', child);
 end $$;
 
 ALTER FUNCTION nightmill.create_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+    select format('jsonb_strip_nulls(jsonb_object(%L::text[], array[%s]))', fields, string_agg(format(
+        'case when (sample.%2$I).%1$I is distinct from (sample.%3$I).%1$I '
+        'then coalesce(left(to_jsonb((sample.%2$I).%1$I) #>> ''{}'', 400), ''null'') end',
+        name, shown, beside), ', '))
+    from unnest(fields) as name
+$_$;
+
+ALTER FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.drop_built_part(parent text, part_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    child text := nightmill.partition_name(parent, part_id);
+begin
+    perform nightmill.require_partitioned(parent);
+    if part_id >= 0 then
+        raise exception 'part % is a batch''s own', part_id using errcode = 'NM005';
+    end if;
+    if nightmill.hold_partition(child) = 'unattached' then
+        execute pg_catalog.format('drop table nightmill.%I', child);
+    end if;
+end $$;
+
+ALTER FUNCTION nightmill.drop_built_part(parent text, part_id bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -81,6 +151,25 @@ begin
 end $$;
 
 ALTER FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.drop_gap_rows(of_batch bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+declare
+    shown_by text;
+begin
+    perform nightmill.fence_shared(of_batch);
+    select view_name into shown_by from nightmill.batch where batch_id = of_batch and state = 'VALIDATING';
+    if shown_by is null then
+        raise exception 'batch % is not judged now: its rows stay', of_batch using errcode = 'NM004';
+    end if;
+    execute pg_catalog.format(
+        'delete from nightmill.%I where part_id = $1 and batch_id = $1 and gap_reason is not null', 'rows_' || shown_by)
+        using of_batch;
+end $_$;
+
+ALTER FUNCTION nightmill.drop_gap_rows(of_batch bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.fence_exclusive(batch_id bigint) RETURNS void
     LANGUAGE sql
@@ -139,6 +228,27 @@ end $$;
 
 ALTER FUNCTION nightmill.guard_batch() OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.guard_hold() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+begin
+    if tg_op = 'UPDATE' then
+        if old.released_at is not null then
+            raise exception 'the hold % of view % was released before', old.hold_id, old.view_name
+                using errcode = 'NM001';
+        end if;
+    elsif new.released_at is not null or not exists (
+        select from nightmill.publication
+        where publish_seq = new.publish_seq and view_name = new.view_name and kind = 'rollback'
+    ) then
+        raise exception 'a hold of view % needs a rollback of it', new.view_name using errcode = 'NM001';
+    end if;
+    return new;
+end $$;
+
+ALTER FUNCTION nightmill.guard_hold() OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.guard_payload_segment() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -175,6 +285,34 @@ end $$;
 
 ALTER FUNCTION nightmill.guard_provider_batch() OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.guard_publication_part() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    strange record;
+begin
+    for strange in
+        select listed.part_id, listed.batch_id, publication.view_name
+        from (select distinct publish_seq, part_id, batch_id from listed) as listed
+        left join nightmill.publication using (publish_seq)
+        left join nightmill.batch on batch.batch_id = listed.batch_id
+        where publication.view_name is null or batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+            or (listed.part_id <> listed.batch_id and (listed.part_id >= 0 or not exists (
+                select from pg_catalog.pg_inherits
+                where inhparent = pg_catalog.to_regclass(
+                        'nightmill.' || pg_catalog.quote_ident('rows_' || publication.view_name))
+                    and inhrelid = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident(
+                        nightmill.partition_name('rows_' || publication.view_name, listed.part_id))))))
+    loop
+        raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
+            strange.view_name, strange.part_id, strange.batch_id using errcode = 'NM001';
+    end loop;
+    return null;
+end $$;
+
+ALTER FUNCTION nightmill.guard_publication_part() OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.guard_published() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -186,6 +324,17 @@ begin
     ) then
         raise exception 'view % cannot show batch %, which is not a published batch of it', new.view_name, new.batch_id
             using errcode = 'NM001';
+    end if;
+    if not exists (
+        select from nightmill.publication where publish_seq = new.publish_seq and view_name = new.view_name
+    ) then
+        raise exception 'view % cannot show publication %, which is not one of it', new.view_name, new.publish_seq
+            using errcode = 'NM001';
+    end if;
+    if new.part_id is not null and not exists (
+        select from nightmill.publication_part where publish_seq = new.publish_seq and part_id = new.part_id
+    ) then
+        raise exception 'publication % does not list part %', new.publish_seq, new.part_id using errcode = 'NM001';
     end if;
     return new;
 end $$;
@@ -203,11 +352,24 @@ declare
     state_now text;
     planned bigint;
     accepts boolean;
+    strange boolean := false;
+    without_answer boolean := false;
+    answers boolean := false;
+    stand_ins boolean := false;
 begin
+    if tg_table_name not in ('outcome', 'attempt') then
+        select bool_or(part_id <> batch_id), bool_or(gap_reason is null and result_id is null),
+            bool_or(gap_reason is null), bool_or(gap_reason is not null)
+        into strange, without_answer, answers, stand_ins
+        from written;
+    end if;
     for touched, lowest, highest in select batch_id, min(ordinal), max(ordinal) from written group by batch_id loop
         perform nightmill.fence_shared(touched);
         select state, item_count into state_now, planned from nightmill.batch where batch_id = touched;
         accepts := coalesce(state_now in ('PLANNING', 'QUEUED', 'RUNNING', 'BLOCKED'), false);
+        if stand_ins then
+            accepts := coalesce(state_now = 'VALIDATING', false) and not answers;
+        end if;
         if state_now = 'CANCELLED' and tg_table_name = 'attempt' then
             select bool_and(carrier.state is not distinct from 'ENDED') into accepts
             from (select distinct provider_batch_id from written where batch_id = touched) as carried
@@ -222,6 +384,12 @@ begin
                 using errcode = 'NM004';
         end if;
     end loop;
+    if strange then
+        raise exception 'a row lies in a part of another batch than its own' using errcode = 'NM004';
+    end if;
+    if without_answer then
+        raise exception 'a row has neither a result nor a gap_reason' using errcode = 'NM004';
+    end if;
     return null;
 end $$;
 
@@ -301,6 +469,9 @@ CREATE FUNCTION nightmill.index_partition(parent text, batch_id bigint) RETURNS 
     AS $$
 declare
     child text := nightmill.partition_name(parent, batch_id);
+    merged boolean := batch_id < 0 and exists (
+        select from nightmill.view_definition
+        where 'rows_' || view_name = parent and mode = 'by_interval');
 begin
     perform nightmill.require_partitioned(parent);
     -- Two calls make one index.
@@ -312,7 +483,8 @@ begin
         return;
     end if;
     if parent like 'rows\_%' then
-        execute pg_catalog.format('create unique index on nightmill.%I (source_id)', child);
+        execute pg_catalog.format('create unique index on nightmill.%I (%s)', child,
+            case when merged then 'source_id, batch_id' else 'source_id' end);
     else
         execute pg_catalog.format('alter table nightmill.%I add primary key %s', child,
             case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
@@ -346,6 +518,17 @@ CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS t
 $$;
 
 ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.parts_of(batch bigint) RETURNS text
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select batch || coalesce(string_agg(distinct ', ' || part_id, ''), '')
+    from nightmill.publication_part
+    where batch_id = batch and part_id <> batch
+$$;
+
+ALTER FUNCTION nightmill.parts_of(batch bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -567,6 +750,7 @@ CREATE TABLE nightmill.batch (
     ended_at timestamp with time zone,
     retired_at timestamp with time zone,
     max_tries integer DEFAULT 5 NOT NULL,
+    gap_facts jsonb,
     CONSTRAINT batch_blocked CHECK (((state = 'BLOCKED'::text) = (blocked_from IS NOT NULL))),
     CONSTRAINT batch_ended CHECK (((state = ANY (ARRAY['PUBLISHED'::text, 'ESTIMATED'::text, 'REJECTED'::text, 'PARTIAL_FAILED'::text, 'CANCELLED'::text])) = (ended_at IS NOT NULL))),
     CONSTRAINT batch_frozen CHECK (((state = ANY (ARRAY['CREATED'::text, 'CANCELLED'::text])) OR ((frozen_at IS NOT NULL) AND (item_count IS NOT NULL) AND (content_hash IS NOT NULL)))),
@@ -578,6 +762,8 @@ ALTER TABLE nightmill.batch OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.batch.retired_at IS 'When retention dropped its partitions, payloads and dead letters; the row itself stays';
 
 COMMENT ON COLUMN nightmill.batch.max_tries IS 'Airflow''s max_tries of freeze_snapshot when it last saw this batch; a greater one says that it was cleared since';
+
+COMMENT ON COLUMN nightmill.batch.gap_facts IS 'How much is accepted, which gaps there are, how each is to be filled, and what readers may see (domain/gaps.py)';
 
 CREATE TABLE nightmill.price (
     model text NOT NULL,
@@ -785,6 +971,16 @@ ALTER TABLE nightmill.dead_letter ALTER COLUMN dead_letter_id ADD GENERATED ALWA
     CACHE 1
 );
 
+CREATE TABLE nightmill.deleted_key (
+    part_id bigint NOT NULL,
+    source_id text NOT NULL,
+    batch_id bigint NOT NULL
+);
+
+ALTER TABLE nightmill.deleted_key OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.deleted_key IS 'Source ids that a view by key does not show, by part, and the batch that deleted each: an older one brings none back';
+
 CREATE TABLE nightmill.deployment (
     deployment_id text NOT NULL,
     pinned_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
@@ -833,6 +1029,45 @@ ALTER TABLE nightmill.gate_verdict ALTER COLUMN verdict_id ADD GENERATED ALWAYS 
     CACHE 1
 );
 
+CREATE TABLE nightmill.hold (
+    hold_id bigint NOT NULL,
+    view_name text NOT NULL,
+    interval_start timestamp with time zone,
+    interval_end timestamp with time zone,
+    publish_seq bigint NOT NULL,
+    taken_back bigint[] NOT NULL,
+    reason text,
+    held_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    held_by text NOT NULL,
+    request text,
+    revoke boolean DEFAULT false NOT NULL,
+    revoked bigint,
+    released_at timestamp with time zone,
+    released_by text,
+    CONSTRAINT released_by_somebody CHECK (((released_at IS NULL) = (released_by IS NULL))),
+    CONSTRAINT revoked_before_released CHECK (((released_at IS NULL) OR (NOT revoke) OR (revoked IS NOT NULL))),
+    CONSTRAINT view_or_interval CHECK (((interval_start IS NULL) = (interval_end IS NULL)))
+);
+
+ALTER TABLE nightmill.hold OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.hold IS 'What a rollback took back, and until when runs must not publish: the whole view, or the interval';
+
+COMMENT ON COLUMN nightmill.hold.publish_seq IS 'The publication of the rollback';
+
+COMMENT ON COLUMN nightmill.hold.request IS 'The run that asked for it: its retry does nothing twice';
+
+COMMENT ON COLUMN nightmill.hold.revoke IS 'Whether its answers are to be asked for again; revoked: how many they were';
+
+ALTER TABLE nightmill.hold ALTER COLUMN hold_id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME nightmill.hold_hold_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE nightmill.item (
     batch_id bigint NOT NULL,
     ordinal bigint NOT NULL,
@@ -843,7 +1078,8 @@ CREATE TABLE nightmill.item (
     tenant text NOT NULL,
     domain text NOT NULL,
     tokens integer NOT NULL,
-    skip_reason text
+    skip_reason text,
+    required boolean DEFAULT false NOT NULL
 )
 PARTITION BY LIST (batch_id);
 
@@ -852,6 +1088,8 @@ ALTER TABLE nightmill.item OWNER TO nightmill_owner;
 COMMENT ON COLUMN nightmill.item.tokens IS 'Prompt tokens of the rendered request';
 
 COMMENT ON COLUMN nightmill.item.skip_reason IS 'Why this item is never sent: empty_document, over_context; else null';
+
+COMMENT ON COLUMN nightmill.item.required IS 'source.columns.required: a missing answer is never allowed';
 
 CREATE TABLE nightmill.outcome (
     batch_id bigint NOT NULL,
@@ -912,6 +1150,15 @@ ALTER TABLE nightmill.maintenance_sweep OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.maintenance_sweep IS 'When each sweep of maintenance last came to its end';
 
+CREATE SEQUENCE nightmill.merged_part
+    START WITH -1
+    INCREMENT BY -1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+ALTER SEQUENCE nightmill.merged_part OWNER TO nightmill_owner;
+
 CREATE TABLE nightmill.migration (
     number integer NOT NULL,
     name text NOT NULL,
@@ -919,6 +1166,17 @@ CREATE TABLE nightmill.migration (
 );
 
 ALTER TABLE nightmill.migration OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.part_build (
+    part_id bigint NOT NULL,
+    view_name text NOT NULL,
+    batch_id bigint,
+    begun_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+ALTER TABLE nightmill.part_build OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.part_build IS 'Parts that are filled beside their view, for a batch or (null) by maintenance; what a killed builder left is dropped';
 
 CREATE TABLE nightmill.payload_segment (
     batch_id bigint NOT NULL,
@@ -1005,16 +1263,34 @@ COMMENT ON VIEW nightmill.provider_batch_usage IS 'What the provider reports for
 CREATE TABLE nightmill.publication (
     publish_seq bigint NOT NULL,
     view_name text NOT NULL,
-    batch_id bigint NOT NULL,
+    batch_id bigint,
     kind text NOT NULL,
     published_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     published_by text NOT NULL,
     counts jsonb NOT NULL,
     gaps bigint NOT NULL,
-    CONSTRAINT publication_kind_check CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text])))
+    approved_by text,
+    note text,
+    CONSTRAINT publication_kind_known CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text, 'merge'::text, 'retention'::text])))
 );
 
 ALTER TABLE nightmill.publication OWNER TO nightmill_owner;
+
+CREATE TABLE nightmill.publication_part (
+    publish_seq bigint NOT NULL,
+    part_id bigint NOT NULL,
+    batch_id bigint NOT NULL,
+    interval_start timestamp with time zone,
+    interval_end timestamp with time zone,
+    frozen_at timestamp with time zone NOT NULL,
+    counts jsonb NOT NULL,
+    gaps bigint NOT NULL,
+    shown_since timestamp with time zone NOT NULL
+);
+
+ALTER TABLE nightmill.publication_part OWNER TO nightmill_owner;
+
+COMMENT ON TABLE nightmill.publication_part IS 'What each publication shows: the parts, and the batches whose rows lie in each; a merged part has several';
 
 ALTER TABLE nightmill.publication ALTER COLUMN publish_seq ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.publication_publish_seq_seq
@@ -1031,12 +1307,20 @@ CREATE TABLE nightmill.published (
     publish_seq bigint NOT NULL,
     published_at timestamp with time zone NOT NULL,
     gaps bigint NOT NULL,
-    held boolean DEFAULT false NOT NULL
+    mode text DEFAULT 'replace'::text NOT NULL,
+    part_id bigint,
+    CONSTRAINT one_part_or_intervals CHECK (
+CASE mode
+    WHEN 'by_interval'::text THEN (part_id IS NULL)
+    WHEN 'replace'::text THEN (part_id IS NOT NULL)
+    WHEN 'by_key'::text THEN (part_id IS NOT NULL)
+    ELSE false
+END)
 );
 
 ALTER TABLE nightmill.published OWNER TO nightmill_owner;
 
-COMMENT ON TABLE nightmill.published IS 'Which batch each view shows, since when, with how many gaps';
+COMMENT ON TABLE nightmill.published IS 'Which publication each view shows, since when, with how many gaps';
 
 CREATE TABLE nightmill.quarantine (
     quarantine_id bigint NOT NULL,
@@ -1087,12 +1371,15 @@ CREATE TABLE nightmill.result (
     answered_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     cached_tokens integer,
     cache_write_tokens integer,
-    reasoning_tokens integer
+    reasoning_tokens integer,
+    revoked_at timestamp with time zone
 );
 
 ALTER TABLE nightmill.result OWNER TO nightmill_owner;
 
 COMMENT ON TABLE nightmill.result IS 'Accepted answers with provenance; one effective revision per idempotency key';
+
+COMMENT ON COLUMN nightmill.result.revoked_at IS 'Since when no run reuses it, because a rollback revoked it';
 
 ALTER TABLE nightmill.result ALTER COLUMN result_id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME nightmill.result_result_id_seq
@@ -1223,12 +1510,55 @@ CREATE TABLE nightmill.view_definition (
     job text NOT NULL,
     columns jsonb NOT NULL,
     applied_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    nullable text[] DEFAULT '{}'::text[] NOT NULL
+    nullable text[] DEFAULT '{}'::text[] NOT NULL,
+    mode text DEFAULT 'replace'::text NOT NULL,
+    CONSTRAINT mode_known CHECK ((mode = ANY (ARRAY['replace'::text, 'by_interval'::text, 'by_key'::text])))
 );
 
 ALTER TABLE nightmill.view_definition OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.view_definition.nullable IS 'Columns that output.py may leave out, whose rows are null then: added after the view was made, or null by type';
+
+CREATE VIEW results.published_intervals AS
+ SELECT published.view_name,
+    listed.interval_start,
+    listed.interval_end,
+    listed.batch_id,
+    listed.publish_seq,
+    listed.shown_since,
+    listed.counts,
+    listed.gaps,
+    batch.gap_facts,
+    COALESCE(((batch.gap_facts #>> '{readers,searchable}'::text[]))::boolean, true) AS searchable
+   FROM ((nightmill.published
+     JOIN nightmill.publication_part listed USING (publish_seq))
+     JOIN nightmill.batch ON ((batch.batch_id = listed.batch_id)));
+
+ALTER VIEW results.published_intervals OWNER TO nightmill_owner;
+
+COMMENT ON VIEW results.published_intervals IS 'What each view shows now: a row for each data interval, or for its one batch, with its gaps';
+
+CREATE VIEW results.published_views AS
+ SELECT published.view_name,
+    published.batch_id,
+    published.publish_seq,
+    published.published_at AS shown_since,
+    publication.counts,
+    published.gaps,
+        CASE
+            WHEN (published.mode <> 'by_interval'::text) THEN batch.gap_facts
+            ELSE NULL::jsonb
+        END AS gap_facts,
+    ( SELECT COALESCE(bool_and(part.searchable), true) AS "coalesce"
+           FROM results.published_intervals part
+          WHERE (part.view_name = published.view_name)) AS searchable
+   FROM ((nightmill.published
+     JOIN nightmill.publication USING (publish_seq))
+     JOIN nightmill.batch ON ((batch.batch_id = published.batch_id)));
+
+ALTER VIEW results.published_views OWNER TO nightmill_owner;
+
+COMMENT ON VIEW results.published_views IS 'What each view shows now: since when, with which counts and gaps; by_interval: the gaps are in published_intervals';
 
 ALTER TABLE ONLY nightmill.account_limit
     ADD CONSTRAINT account_limit_pkey PRIMARY KEY (account, model);
@@ -1254,11 +1584,20 @@ ALTER TABLE ONLY nightmill.dead_letter
 ALTER TABLE ONLY nightmill.dead_letter
     ADD CONSTRAINT dead_letter_pkey PRIMARY KEY (dead_letter_id);
 
+ALTER TABLE ONLY nightmill.deleted_key
+    ADD CONSTRAINT deleted_key_pkey PRIMARY KEY (part_id, source_id);
+
 ALTER TABLE ONLY nightmill.deployment
     ADD CONSTRAINT deployment_pkey PRIMARY KEY (only_row);
 
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_pkey PRIMARY KEY (verdict_id);
+
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_pkey PRIMARY KEY (hold_id);
+
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_request_key UNIQUE (request);
 
 ALTER TABLE ONLY nightmill.maintenance_action
     ADD CONSTRAINT maintenance_action_pkey PRIMARY KEY (action_id);
@@ -1268,6 +1607,9 @@ ALTER TABLE ONLY nightmill.maintenance_sweep
 
 ALTER TABLE ONLY nightmill.migration
     ADD CONSTRAINT migration_pkey PRIMARY KEY (number);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_pkey PRIMARY KEY (part_id);
 
 ALTER TABLE ONLY nightmill.payload_segment
     ADD CONSTRAINT payload_segment_pkey PRIMARY KEY (batch_id, segment);
@@ -1286,6 +1628,9 @@ ALTER TABLE ONLY nightmill.provider_batch
 
 ALTER TABLE ONLY nightmill.provider_batch
     ADD CONSTRAINT provider_batch_token_key UNIQUE (token);
+
+ALTER TABLE ONLY nightmill.publication_part
+    ADD CONSTRAINT publication_part_pkey PRIMARY KEY (publish_seq, batch_id);
 
 ALTER TABLE ONLY nightmill.publication
     ADD CONSTRAINT publication_pkey PRIMARY KEY (publish_seq);
@@ -1325,6 +1670,10 @@ CREATE INDEX dead_letter_key ON nightmill.dead_letter USING btree (key);
 
 CREATE INDEX gate_verdict_batch ON nightmill.gate_verdict USING btree (batch_id, gate, verdict_id DESC);
 
+CREATE INDEX hold_open ON nightmill.hold USING btree (view_name) WHERE (released_at IS NULL);
+
+CREATE INDEX hold_publication ON nightmill.hold USING btree (view_name, publish_seq);
+
 CREATE INDEX provider_batch_live ON nightmill.provider_batch USING btree (job) WHERE (state <> ALL (ARRAY['COLLECTED'::text, 'ABANDONED'::text]));
 
 CREATE INDEX provider_batch_of_account ON nightmill.provider_batch USING btree (account, model, provider_batch_id DESC);
@@ -1347,9 +1696,13 @@ CREATE INDEX transition_batch ON nightmill.transition USING btree (batch_id, tra
 
 CREATE TRIGGER guard_batch BEFORE INSERT OR UPDATE ON nightmill.batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_batch();
 
+CREATE TRIGGER guard_hold BEFORE INSERT OR UPDATE ON nightmill.hold FOR EACH ROW EXECUTE FUNCTION nightmill.guard_hold();
+
 CREATE TRIGGER guard_payload_segment BEFORE INSERT OR UPDATE ON nightmill.payload_segment FOR EACH ROW EXECUTE FUNCTION nightmill.guard_payload_segment();
 
 CREATE TRIGGER guard_provider_batch BEFORE INSERT OR UPDATE ON nightmill.provider_batch FOR EACH ROW EXECUTE FUNCTION nightmill.guard_provider_batch();
+
+CREATE TRIGGER guard_publication_part AFTER INSERT ON nightmill.publication_part REFERENCING NEW TABLE AS listed FOR EACH STATEMENT EXECUTE FUNCTION nightmill.guard_publication_part();
 
 CREATE TRIGGER guard_published BEFORE INSERT OR UPDATE ON nightmill.published FOR EACH ROW EXECUTE FUNCTION nightmill.guard_published();
 
@@ -1373,8 +1726,20 @@ ALTER TABLE ONLY nightmill.batch
 ALTER TABLE ONLY nightmill.breaker
     ADD CONSTRAINT breaker_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
+ALTER TABLE ONLY nightmill.deleted_key
+    ADD CONSTRAINT deleted_key_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.hold
+    ADD CONSTRAINT hold_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
+
+ALTER TABLE ONLY nightmill.part_build
+    ADD CONSTRAINT part_build_view_name_fkey FOREIGN KEY (view_name) REFERENCES nightmill.view_definition(view_name);
 
 ALTER TABLE ONLY nightmill.payload_segment
     ADD CONSTRAINT payload_segment_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
@@ -1410,6 +1775,7 @@ GRANT USAGE ON SCHEMA nightmill TO nightmill_writer;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_reader;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_console;
 GRANT USAGE ON SCHEMA nightmill TO nightmill_view_owner;
+GRANT USAGE ON SCHEMA nightmill TO nightmill_reviewer;
 
 GRANT USAGE ON SCHEMA results TO nightmill_writer;
 GRANT USAGE ON SCHEMA results TO nightmill_reader;
@@ -1418,10 +1784,21 @@ GRANT USAGE ON SCHEMA results TO nightmill_view_owner;
 REVOKE ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) TO nightmill_writer;
 
+REVOKE ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) TO nightmill_reviewer;
+
 REVOKE ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) TO nightmill_writer;
 
+REVOKE ALL ON FUNCTION nightmill.cut_values(shown text, beside text, fields text[]) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.drop_built_part(parent text, part_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.drop_built_part(parent text, part_id bigint) TO nightmill_writer;
+
 REVOKE ALL ON FUNCTION nightmill.drop_detached_partition(parent text, batch_id bigint) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.drop_gap_rows(of_batch bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.drop_gap_rows(of_batch bigint) TO nightmill_writer;
 
 REVOKE ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.fence_exclusive(batch_id bigint) TO nightmill_writer;
@@ -1431,9 +1808,13 @@ GRANT ALL ON FUNCTION nightmill.fence_shared(batch_id bigint) TO nightmill_write
 
 REVOKE ALL ON FUNCTION nightmill.guard_batch() FROM PUBLIC;
 
+REVOKE ALL ON FUNCTION nightmill.guard_hold() FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION nightmill.guard_payload_segment() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.guard_provider_batch() FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.guard_publication_part() FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.guard_published() FROM PUBLIC;
 
@@ -1450,6 +1831,8 @@ GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO
 
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
+
+REVOKE ALL ON FUNCTION nightmill.parts_of(batch bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 
@@ -1509,6 +1892,8 @@ GRANT UPDATE(frozen_at) ON TABLE nightmill.batch TO nightmill_writer;
 GRANT UPDATE(ended_at) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT UPDATE(max_tries) ON TABLE nightmill.batch TO nightmill_writer;
+
+GRANT UPDATE(gap_facts) ON TABLE nightmill.batch TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.price TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.price TO nightmill_console;
@@ -1570,11 +1955,23 @@ GRANT SELECT,INSERT ON TABLE nightmill.contract TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.dead_letter TO nightmill_writer;
 
+GRANT SELECT,INSERT,DELETE ON TABLE nightmill.deleted_key TO nightmill_writer;
+
 GRANT SELECT,INSERT ON TABLE nightmill.deployment TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.deployment TO nightmill_console;
 
 GRANT SELECT,INSERT ON TABLE nightmill.gate_verdict TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.gate_verdict TO nightmill_console;
+
+GRANT SELECT,INSERT ON TABLE nightmill.hold TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.hold TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.hold TO nightmill_console;
+
+GRANT UPDATE(revoked) ON TABLE nightmill.hold TO nightmill_writer;
+
+GRANT UPDATE(released_at) ON TABLE nightmill.hold TO nightmill_writer;
+
+GRANT UPDATE(released_by) ON TABLE nightmill.hold TO nightmill_writer;
 
 GRANT SELECT ON TABLE nightmill.item TO nightmill_writer;
 
@@ -1603,7 +2000,11 @@ GRANT SELECT ON TABLE nightmill.maintenance_action TO nightmill_console;
 GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.maintenance_sweep TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.maintenance_sweep TO nightmill_console;
 
+GRANT USAGE ON SEQUENCE nightmill.merged_part TO nightmill_writer;
+
 GRANT SELECT ON TABLE nightmill.migration TO nightmill_writer;
+
+GRANT SELECT,INSERT,DELETE ON TABLE nightmill.part_build TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.payload_segment TO nightmill_writer;
 
@@ -1613,6 +2014,10 @@ GRANT SELECT ON TABLE nightmill.provider_batch_usage TO nightmill_console;
 GRANT SELECT,INSERT ON TABLE nightmill.publication TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_reader;
 GRANT SELECT ON TABLE nightmill.publication TO nightmill_console;
+
+GRANT SELECT,INSERT ON TABLE nightmill.publication_part TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_reader;
+GRANT SELECT ON TABLE nightmill.publication_part TO nightmill_view_owner;
 
 GRANT SELECT,INSERT ON TABLE nightmill.published TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.published TO nightmill_reader;
@@ -1626,6 +2031,10 @@ GRANT UPDATE(publish_seq) ON TABLE nightmill.published TO nightmill_writer;
 GRANT UPDATE(published_at) ON TABLE nightmill.published TO nightmill_writer;
 
 GRANT UPDATE(gaps) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(mode) ON TABLE nightmill.published TO nightmill_writer;
+
+GRANT UPDATE(part_id) ON TABLE nightmill.published TO nightmill_writer;
 
 GRANT SELECT,INSERT ON TABLE nightmill.quarantine TO nightmill_writer;
 
@@ -1650,6 +2059,8 @@ GRANT SELECT(cached_tokens) ON TABLE nightmill.result TO nightmill_console;
 GRANT SELECT(cache_write_tokens) ON TABLE nightmill.result TO nightmill_console;
 
 GRANT SELECT(reasoning_tokens) ON TABLE nightmill.result TO nightmill_console;
+
+GRANT UPDATE(revoked_at) ON TABLE nightmill.result TO nightmill_writer;
 
 GRANT USAGE ON SEQUENCE nightmill.result_result_id_seq TO nightmill_writer;
 
@@ -1684,3 +2095,9 @@ GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;
+
+GRANT SELECT ON TABLE results.published_intervals TO nightmill_reader;
+GRANT SELECT ON TABLE results.published_intervals TO nightmill_writer;
+
+GRANT SELECT ON TABLE results.published_views TO nightmill_reader;
+GRANT SELECT ON TABLE results.published_views TO nightmill_writer;

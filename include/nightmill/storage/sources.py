@@ -25,6 +25,7 @@ _FIRST_ROWS, _MOST_ROWS, _PAGE_BYTES = 16, 256, 8 << 20
 _WEIGHED = 16  # every such row
 # Types (OIDs) of names that need no cast: text, varchar, integers, uuid; and JSON, whose texts have no quotes here.
 _PLAIN = frozenset({25, 1043, 21, 23, 20, 2950, 114, 3802})
+_BOOLEAN = 16
 # In byte order, as a ledger compares them. Rows without an id are refused when they are read.
 _DOUBLED_IDS = """
 select source_id from (select {id}::text collate "C" as source_id from ({query}
@@ -43,6 +44,7 @@ class SourceRow(msgspec.Struct, frozen=True, gc=False):
     source_version: str | None
     tenant: str
     domain: str
+    required: bool
     values: dict[str, Any]
 
 
@@ -102,6 +104,7 @@ class SourceSnapshot:
             self._conn.execute(nothing, parameters, prepare=True)
         types = {column.name: column.type_code for column in have}
         _require_columns(frozenset(types), self._source.columns, self._payload_columns)
+        _refuse_no_boolean(types, self._source.columns.required)
         used = (*_roles(self._source.columns), *self._payload_columns)
         source_session.refuse_doubled_columns(self._asked, have, used)
         return types
@@ -151,13 +154,26 @@ def _roles(columns: SourceColumns) -> tuple[str, ...]:
 
 
 def _require_columns(have: frozenset[str], columns: SourceColumns, payload_columns: tuple[str, ...]) -> None:
-    roles = {columns.id, columns.text, *filter(None, (columns.version, columns.tenant, columns.domain))}
+    roles = {
+        columns.id,
+        columns.text,
+        *filter(None, (columns.version, columns.tenant, columns.domain, columns.required)),
+    }
     missing = sorted((roles | set(payload_columns)) - have)
     if missing:
         raise SourceError(
             f"The source query returns no column {', '.join(repr(name) + aside(name, have) for name in missing)}; "
             f"it returns {', '.join(sorted(have))}.",
             "Add it to the query, or correct source.columns in job.yaml and the variables in prompt.md.",
+        )
+
+
+def _refuse_no_boolean(types: Mapping[str, int], required: str | None) -> None:
+    if required is not None and types[required] != _BOOLEAN:
+        raise SourceError(
+            f"The column {required!r} of the source is no boolean, and source.columns.required names it.",
+            "Write a condition in the source query, such as `priority = 'high' as must_have`, or cast it: "
+            f"{required}::boolean as {required}.",
         )
 
 
@@ -172,6 +188,7 @@ def _row_maker(
     source_id, version, tenant, domain = (
         as_text[name] if name else None for name in (columns.id, columns.version, columns.tenant, columns.domain)
     )
+    required = at[columns.required] if columns.required else None
     payload = [(name, at[name]) for name in payload_columns]
 
     def row_of(row: Sequence[Any]) -> SourceRow:
@@ -180,6 +197,7 @@ def _row_maker(
             None if version is None else _required(row, version, columns.version, _NO_VERSION),
             "" if tenant is None or row[tenant] is None else _text(row[tenant]),
             "" if domain is None or row[domain] is None else _text(row[domain]),
+            required is not None and row[required] is True,
             {name: row[index] for name, index in payload},
         )
 

@@ -25,6 +25,11 @@ def rows_table(view: str) -> sql.Identifier:
     return sql.Identifier("nightmill", f"rows_{view}")
 
 
+def published(view: str) -> sql.Identifier:
+    """What readers see."""
+    return sql.Identifier("results", view)
+
+
 def names(columns: list[Column]) -> sql.Composable:
     """`, "a", "b"`: typed columns to append to a list of fixed ones."""
     return sql.SQL("").join(sql.SQL(", {}").format(sql.Identifier(column.name)) for column in columns)

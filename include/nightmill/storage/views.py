@@ -20,14 +20,17 @@ from psycopg.types.json import Jsonb
 from nightmill.domain.columns import PROVENANCE_COLUMNS, Column
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
-from nightmill.storage import sql
+from nightmill.domain.publish_settings import PublishMode
+from nightmill.storage import publications, sql
 from nightmill.storage.ledger import Connection
 
 SHOWN = (
     "source_id", "source_version", "tenant", "domain", "batch_id", "result_id", "reused", "model", "prompt_version",
-    "answered_at", "citations",
+    "answered_at", "citations", "data_interval_start", "data_interval_end", "published_at",
 )  # fmt: skip
 """What a view tells of each row beside its job's own columns."""
+
+SHOWN_LAST = ("gap_reason",)  # behind a new view's own columns
 
 
 def existing_columns(conn: Connection, view: str) -> list[Column]:
@@ -50,6 +53,8 @@ def refuse_unapplied(conn: Connection, definition: JobDefinition) -> None:
     _refuse_incompatible(view, have, definition.columns, nullable_columns(conn, view))
     names = {column.name for column in have}
     missing = [column.name for column in definition.columns if column.name not in names]
+    if publications.mode_of(conn, view) is not definition.job.publish.mode:
+        missing.append(f"publish.mode: {definition.job.publish.mode}")
     if missing:
         raise ConfigError(
             f"The view results.{view} of job {definition.name} is not set up for {', '.join(missing)}.",
@@ -69,10 +74,11 @@ def apply(conn: Connection, definition: JobDefinition, jobs: Set[str] | None = N
     conn.execute("select pg_advisory_xact_lock(7106, 0)")
     conn.execute("set local role nightmill_owner")
     _claim(conn, view, definition, jobs)
+    moved = _set_mode(conn, view, definition.job.publish.mode)
     have = existing_columns(conn, view)
     _refuse_incompatible(view, have, definition.columns, nullable_columns(conn, view))
     new = [column for column in definition.columns if column not in have]
-    of_today = view not in unprotected(conn) and set(SHOWN) <= set(_view_columns(conn, view))
+    of_today = not moved and view not in unprotected(conn) and {*SHOWN, *SHOWN_LAST} <= set(_view_columns(conn, view))
     outcome = "created" if not have else "extended" if new else "unchanged" if of_today else "redefined"
     if outcome != "unchanged":
         with _beside_readers(view):
@@ -113,14 +119,36 @@ def protect(conn: Connection, view: str) -> None:
     """Let a view show the published batch only, whatever functions its readers call. Needs the owner role."""
     conn.execute("set local role nightmill_owner")
     with _beside_readers(view):
-        conn.execute(sql.text("view_protect").format(**_parts_of(view)))
+        by_interval = publications.mode_of(conn, view) is PublishMode.BY_INTERVAL
+        shown = sql.text("view_shows_listed_parts" if by_interval else "view_shows_one_part")
+        parts = _parts_of(view)
+        conn.execute(sql.text("view_protect").format(**parts, shown=shown.format(name=parts["name"])))
+
+
+def _set_mode(conn: Connection, view: str, mode: PublishMode) -> bool:
+    """Let the view show what job.yaml says; whether that changed. Raises ConfigError where readers would lose what they
+    see: what a view shows can become its first interval, and nothing else."""
+    have = publications.mode_of(conn, view)
+    if have is mode:
+        return False
+    shown = publications.current(conn, view, lock=True)
+    if shown is not None:
+        first = publications.parts(conn, shown.publish_seq)
+        grows = (have, mode) == (PublishMode.REPLACE, PublishMode.BY_INTERVAL)
+        if not grows or not all(one.has_interval for one in first):
+            why = " by a run that had no data interval" if grows else ""
+            raise ConfigError(
+                f"job.yaml: publish.mode is {mode}, and results.{view} shows what was published with {have}{why}.",
+                f"Put publish.mode: {have} back, or give publish.view a new name.",
+            )
+    conn.execute(sql.text("view_set_mode"), {"view_name": view, "mode": mode})
+    return True
 
 
 def _claim(conn: Connection, view: str, definition: JobDefinition, jobs: Set[str] | None) -> None:
     columns = [[column.name, column.sql_type] for column in definition.columns]
-    row = conn.execute(
-        sql.text("view_claim"), {"view_name": view, "job": definition.name, "columns": Jsonb(columns)}
-    ).fetchone()
+    values = {"view_name": view, "job": definition.name, "columns": Jsonb(columns)}
+    row = conn.execute(sql.text("view_claim"), values | {"mode": definition.job.publish.mode}).fetchone()
     if row is None or row[0] == definition.name:
         return
     owner = row[0]
@@ -203,9 +231,19 @@ def _beside_readers(view: str) -> Iterator[None]:
 def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None:
     """Columns that the view has keep their places: a view can be replaced by one with more at its end only."""
     before = _view_columns(conn, view)
-    shown = [*before, *(name for name in (*SHOWN, *(column.name for column in columns)) if name not in before)]
-    names = composed.SQL(", ").join(map(composed.Identifier, shown))
-    conn.execute(sql.text("view_define").format(**_parts_of(view), names=names))
+    shown = [
+        *before,
+        *(name for name in (*SHOWN, *(column.name for column in columns), *SHOWN_LAST) if name not in before),
+    ]
+    by_interval = publications.mode_of(conn, view) is PublishMode.BY_INTERVAL
+    source = sql.text("view_source_of_intervals" if by_interval else "view_source_of_one_part")
+    parts = _parts_of(view)
+    since: composed.Composable = sql.text("view_published_at").format(name=parts["name"])
+    if by_interval:
+        since = composed.SQL("listed.shown_since as published_at")
+    columns_shown = [since if name == "published_at" else composed.Identifier("rows", name) for name in shown]
+    names = composed.SQL(", ").join(columns_shown)
+    conn.execute(sql.text("view_define").format(**parts, names=names, source=source.format(**parts)))
 
 
 def _parts_of(view: str) -> dict[str, composed.Composable]:

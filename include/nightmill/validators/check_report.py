@@ -118,7 +118,7 @@ def _tellable(value: Any, columns: Sequence[str], staged: Staged) -> str | None:
 
 def _query(columns: Sequence[str], staged: Staged) -> str:
     """Shows the values of the checked columns with how often each comes; no value stands in it."""
-    rows = f"nightmill.rows_{staged.view} where batch_id = {staged.batch_id}"
+    rows = f"nightmill.rows_{staged.view} where part_id = {staged.batch_id} and gap_reason is null"
     if not columns:
         return f"select count(*) from {rows}"
     names = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)

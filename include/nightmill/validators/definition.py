@@ -13,15 +13,16 @@ from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.job_code import contained
 from nightmill.domain.nearest import hint, listed
 from nightmill.domain.output_module import FILE, TYPES, line_of
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.references import expectations_in
 from nightmill.domain.yaml_lines import YamlLines
 from nightmill.domain.yaml_mistakes import first_of
 from nightmill.validators.answer_types import asks_for_naive_times
 from nightmill.validators.argument_types import unfit_values
 from nightmill.validators.expectations import arguments_of, known_expectations
+from nightmill.validators.schedule import schedule_mistakes
 from nightmill.validators.schema import AnswerReader, strict_schema
 
-_PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
 _ORDER = ("job.yaml", "prompt.md", "output.py", "checks.yaml")  # in which people read a folder
 
 
@@ -50,7 +51,8 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
     if argument_types:
         found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
-        found += _bad_schedule(definition)
+        found += schedule_mistakes(definition.job, definition.files["job.yaml"])
+        found += _unfit_deletion(definition)
     placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
     return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
@@ -72,28 +74,19 @@ def _times_of_no_zone(definition: JobDefinition) -> Iterator[Mistake]:
         yield Mistake("output.py", None, "Output", problem, remedy)
 
 
-def _bad_schedule(definition: JobDefinition) -> Iterator[Mistake]:
-    schedule = definition.job.schedule
-    if schedule is None or schedule in _PRESETS:
+def _unfit_deletion(definition: JobDefinition) -> Iterator[Mistake]:
+    publish = definition.job.publish
+    if publish.deleted is None:
         return
-    from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
-
-    problem, fields = None, schedule.split()
-    if not croniter.is_valid(schedule):
-        problem = f"no cron expression{hint(schedule, _PRESETS)}"
-    elif not schedule.startswith("@") and len(fields) != 5:
-        problem = f"expected five fields, found {len(fields)}: a sixth one would be the seconds at which it runs"
-    elif any(field.upper().startswith("R") for field in fields):
-        problem = "R stands for a moment at random, another one at each look"
-    else:
-        try:
-            croniter(schedule).get_next()
-        except CroniterBadDateError:
-            problem = "this moment never comes"
-    if problem:
-        line = YamlLines(definition.files["job.yaml"]).line(("schedule",))
-        remedy = f'Write minute, hour, day, month and weekday, such as "0 2 * * *", or one of {listed(_PRESETS)}; UTC.'
-        yield Mistake("job.yaml", line, "schedule", problem, remedy)
+    line = YamlLines(definition.files["job.yaml"]).line(("publish", "deleted"))
+    if publish.mode is not PublishMode.BY_KEY:
+        problem = f"publish.mode is {publish.mode}, which deletes no single ids"
+        yield Mistake("job.yaml", line, "publish.deleted", problem, "Leave it out, or set publish.mode: by_key.")
+    with contained(FILE, "Output", TYPES):
+        types = {column.name: column.sql_type for column in definition.columns}
+    if types.get(publish.deleted, "boolean") != "boolean":
+        problem = f"the field {publish.deleted!r} of output.py is no boolean but {types[publish.deleted]}"
+        yield Mistake("job.yaml", line, "publish.deleted", problem, "Name a field of type bool.")
 
 
 def _unknown_expectations(content: bytes) -> Iterator[Mistake]:

@@ -106,7 +106,7 @@ def _source(connections: Connections, definition: JobDefinition, now: datetime) 
     source = definition.job.source
     hurried = source.model_copy(update={"statement_timeout_s": min(source.statement_timeout_s, int(PATIENCE_S))})
     bound = {"data_interval_start": now, "data_interval_end": now, **chosen(source.filters, {})}
-    with SourceSnapshot(connections.database(source.conn_id), hurried, definition.payload_columns) as snapshot:
+    with SourceSnapshot(connections.database(source.conn_id), hurried, definition.columns_read) as snapshot:
         list(snapshot.rows(bound, 0))
     return f"{source.conn_id} answers, and the query returns every column that the job uses"
 

@@ -9,13 +9,14 @@ from typing import NoReturn
 
 from nightmill.domain.dead_letters import breaches
 from nightmill.domain.errors import ConfigError
+from nightmill.domain.gaps import Facts
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.pricing import price_on
 from nightmill.domain.progress import Progress, seconds_left
 from nightmill.domain.receipt import Tokens, cost
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gates, prices, progress, usage
+from nightmill.storage import batches, contracts, dead_letters, gaps, gates, prices, progress, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -24,7 +25,8 @@ from nightmill.storage.ledger import Connection
 class Standing:
     """One batch at a moment. `cost` in US dollars is None where the model has no price; `seconds_left` is None before
     the first answer and outside RUNNING; `gates` are the newest verdicts in words; `alerts` say what
-    only a person can mend, and which of the job's limits its dead letters break."""
+    only a person can mend, and which of the job's limits its dead letters break; `gap_facts` are None before it is
+    reconciled."""
 
     batch: Batch
     model: str
@@ -35,6 +37,7 @@ class Standing:
     seconds_left: float | None
     alerts: list[str]
     gates: tuple[tuple[str, str], ...] = ()
+    gap_facts: Facts | None = None
 
 
 def look(env: Environment, batch_id: int | None = None, job: str | None = None) -> list[Standing]:
@@ -73,6 +76,7 @@ def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
         seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
         alerts=_freezing_failed(batch) + breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
         gates=tuple((one.gate, one.word) for one in gates.newest(conn, batch.holder)),
+        gap_facts=gaps.facts(conn, batch.batch_id),
     )
 
 

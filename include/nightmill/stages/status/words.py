@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from nightmill.domain import gaps
 from nightmill.domain.progress import one_line, refusals, repeats, waiting
 from nightmill.domain.receipt import in_words, odd_in_words
 from nightmill.domain.states import BatchState
@@ -49,6 +50,7 @@ def block(one: Standing) -> list[str]:
         lines.append(_row("shards", states))
     if one.buckets:
         lines.append(_row("items", ", ".join(f"{items:,} {bucket}" for bucket, items in sorted(one.buckets.items()))))
+    lines += [_row("gaps", text) for text in gaps.told(one.gap_facts or {})]
     for sent in seen.provider_batches:
         what = f"{counted(sent.batches, 'provider batch')} {sent.state}"
         status_there = f", {sent.raw_status} {sent.answered:,}/{sent.requests:,}" if sent.raw_status else ""

@@ -11,8 +11,10 @@ with linked as materialized (
     select %(batch_id)s, ordinal, 'accepted', result_id
     from linked
 )
-insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
-    prompt_version, answered_at, citations{names})
-select %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model, prompt_version,
-    answered_at, nullif(citations, '[]'){typed}
+insert into {rows} (part_id, batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
+    prompt_version, answered_at, citations, data_interval_start, data_interval_end{names})
+select %(batch_id)s, %(batch_id)s, ordinal, source_id, source_version, tenant, domain, result_id, false, model, prompt_version,
+    answered_at, nullif(citations, '[]'),
+    (select data_interval_start from nightmill.batch where batch_id = %(batch_id)s),
+    (select data_interval_end from nightmill.batch where batch_id = %(batch_id)s){typed}
 from linked, jsonb_to_record(linked.answer) as typed ({record})

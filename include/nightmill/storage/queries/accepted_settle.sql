@@ -18,10 +18,12 @@ with stored as (
     from pg_temp.arrived
     where accepted
 )
-insert into {rows} (batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
-    prompt_version, answered_at, citations{names})
-select %(batch_id)s, item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, arrived.result_id,
-    false, coalesce(arrived.model, ''), %(prompt_version)s, statement_timestamp(), arrived.citations{typed}
+insert into {rows} (part_id, batch_id, ordinal, source_id, source_version, tenant, domain, result_id, reused, model,
+    prompt_version, answered_at, citations, data_interval_start, data_interval_end{names})
+select %(batch_id)s, %(batch_id)s, item.ordinal, item.source_id, item.source_version, item.tenant, item.domain, arrived.result_id,
+    false, coalesce(arrived.model, ''), %(prompt_version)s, statement_timestamp(), arrived.citations,
+    (select data_interval_start from nightmill.batch where batch_id = %(batch_id)s),
+    (select data_interval_end from nightmill.batch where batch_id = %(batch_id)s){typed}
 from pg_temp.arrived
 join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
     and item.ordinal between %(first)s and %(last)s,

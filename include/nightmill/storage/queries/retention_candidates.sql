@@ -2,7 +2,11 @@
 -- publication of the view; null = never published.
 select batch.batch_id, batch.job, batch.view_name, batch.contract_id, batch.ended_at,
     ranked.published_rank,
-    exists (select from nightmill.published where published.batch_id = batch.batch_id) as shown,
+    exists (
+        select from nightmill.published
+        join nightmill.publication_part using (publish_seq)
+        where publication_part.part_id = batch.batch_id
+    ) as shown,
     exists (
         select from nightmill.provider_batch
         where provider_batch.batch_id = batch.batch_id and provider_batch.state not in ('COLLECTED', 'ABANDONED')
@@ -18,6 +22,7 @@ from nightmill.batch
 left join (
     select batch_id, row_number() over (partition by view_name order by max(publish_seq) desc) as published_rank
     from nightmill.publication
+    where batch_id is not null
     group by view_name, batch_id
 ) as ranked on ranked.batch_id = batch.batch_id
 where batch.ended_at is not null and batch.retired_at is null

@@ -1,5 +1,5 @@
 -- Which rows it shows is the policy's matter (view_protect.sql), so the planner treats a read of it as one of the table.
-create or replace view {view} as select {names} from {rows};
+create or replace view {view} as select {names} from {source};
 
 alter view {view} set (security_barrier = false);
 

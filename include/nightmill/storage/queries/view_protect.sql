@@ -1,11 +1,11 @@
--- A view reads as its owner, and that role sees the rows of the published batch only: no function of a reader's own is
+-- A view reads as its owner, and that role sees the rows of the published parts only: no function of a reader's own is
 -- called with another row. The owner of a view must be able to create in its schema at that moment, and never again.
 alter table {rows} enable row level security;
 
 drop policy if exists published on {rows};
 
 create policy published on {rows} for select to nightmill_view_owner
-using (batch_id = (select published.batch_id from nightmill.published where published.view_name = {name}));
+using ({shown});
 
 drop policy if exists written on {rows};
 

@@ -1,0 +1,130 @@
+"""rollback, release and history of a view: a person's commands, and the DAG nightmill_rollback.
+
+A rollback is one transaction: a new publication that shows earlier parts, and a hold on what it took back. Revoking
+answers follows in a second one; killed in between, it is made up for by a retry, or by `release`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+
+from nightmill.domain.errors import ConfigError
+from nightmill.domain.interval_choice import Interval, choose
+from nightmill.domain.wording import counted
+from nightmill.environment import Environment
+from nightmill.storage import holds, publications, rollbacks
+from nightmill.storage.holds import Hold
+from nightmill.storage.ledger import Connection
+from nightmill.storage.publications import Published
+from nightmill.storage.rollbacks import Event, Plan
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks for: the publication before, publication `to`, or only one interval's earlier rows.
+    `interval` is its start as the person wrote it; times without a zone are read in `zone`."""
+
+    view: str
+    to: int | None = None
+    interval: str | None = None
+    revoke: bool = False
+    reason: str | None = None
+    zone: tzinfo = UTC
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A rollback that was made, now or by an earlier try. `revoked` counts answers; None where it was not asked for."""
+
+    shown: Published
+    hold: Hold
+    revoked: int | None
+
+
+def look(env: Environment, wish: Wish) -> Plan:
+    """What the rollback would do. Raises ConfigError and Terminal with the way out where it cannot be done."""
+    if wish.to is not None and wish.interval is not None:
+        raise ConfigError("Both a publication and an interval are named.", "Name one of them.")
+    with env.ledger() as conn:
+        conn.read_only = True
+        interval = None
+        if wish.interval is not None:
+            interval = choose(wish.interval, _shown_intervals(conn, wish.view), wish.zone)
+        return rollbacks.plan(conn, wish.view, wish.to, interval)
+
+
+def run(env: Environment, wish: Wish, plan: Plan, by: str, request: str | None = None) -> Done:
+    """Roll back as planned. Raises Terminal where the view has changed since."""
+    with env.ledger() as conn:
+        shown, hold = rollbacks.carry_out(conn, plan, by, reason=wish.reason, revoke=wish.revoke, request=request)
+        conn.commit()
+        log.info("results.%s shows publication %s (rollback)", shown.view_name, shown.publish_seq)
+        return _revoke(conn, shown, hold)
+
+
+def done_before(env: Environment, request: str) -> Done | None:
+    """What this run did in an earlier try; what that try left undone is done now."""
+    with env.ledger() as conn:
+        hold = holds.of_request(conn, request)
+        if hold is None:
+            return None
+        shown = publications.current(conn, hold.view_name)
+        assert shown is not None
+        return _revoke(conn, shown, hold)
+
+
+def _revoke(conn: Connection, shown: Published, hold: Hold) -> Done:
+    revoked = rollbacks.revoke_answers(conn, hold) if hold.revoke else None
+    conn.commit()
+    return Done(shown, hold, revoked)
+
+
+def release(env: Environment, view: str, interval: str | None, by: str, zone: tzinfo = UTC) -> list[Hold]:
+    """Lift the hold of the view, or of one interval; returns what was lifted. Raises ConfigError where nothing of it is
+    held."""
+    with env.ledger() as conn:
+        standing = holds.open_of(conn, view)
+        lifted = _chosen(view, standing, interval, zone)
+        for one in lifted:
+            rollbacks.revoke_answers(conn, one)
+        holds.release(conn, lifted, by)
+        conn.commit()
+    return lifted
+
+
+def _chosen(view: str, standing: Sequence[Hold], interval: str | None, zone: tzinfo) -> list[Hold]:
+    if not standing:
+        raise ConfigError(f"Nothing of results.{view} is held.", "Nothing to do: runs of it publish.")
+    if interval is not None:
+        held = choose(interval, [one.interval for one in standing if one.interval], zone)
+        return [one for one in standing if one.interval == held]
+    whole = [one for one in standing if one.interval is None]
+    if not whole:
+        commands = "; ".join(sorted({one.release for one in standing}))
+        raise ConfigError(f"results.{view} is not held as a whole, but {_intervals(standing)}.", f"Run {commands}.")
+    return whole
+
+
+def _intervals(standing: Sequence[Hold]) -> str:
+    return counted(len({one.interval for one in standing}), "interval") + " of it"
+
+
+def history(env: Environment, view: str, most: int) -> tuple[list[Event], list[Hold]]:
+    """The newest publications of a view and what is held of it. Raises ConfigError where nothing was published."""
+    with env.ledger() as conn:
+        conn.read_only = True
+        events = rollbacks.history(conn, view, most)
+        if not events:
+            raise ConfigError(f"No batch was published to a view {view!r}.", "Name it as `publish.view` in job.yaml.")
+        return events, holds.open_of(conn, view)
+
+
+def _shown_intervals(conn: Connection, view: str) -> list[Interval]:
+    shown = publications.current(conn, view)
+    listed = publications.parts(conn, shown.publish_seq) if shown else []
+    return [(one.interval_start, one.interval_end) for one in listed if one.interval_start and one.interval_end]

@@ -1,0 +1,86 @@
+"""Gaps of a batch: counted by what its job's rules ask for, the rows that stand in for them, and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg.rows import class_row
+from psycopg.types.json import Jsonb
+
+from nightmill.domain.gaps import Facts, Gap, Ruled
+from nightmill.domain.publish_settings import PublishMode
+from nightmill.storage import fence, publications, sql, views
+from nightmill.storage.batches import Batch
+from nightmill.storage.ledger import Connection, refusals
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """The part that readers see, and its batch. Not `alone`: the part may hold rows of other batches too."""
+
+    part_id: int
+    batch_id: int
+    alone: bool
+
+
+def of_batch(conn: Connection, batch_id: int) -> list[Gap]:
+    """The most frequent first."""
+    with conn.cursor(row_factory=class_row(Gap)) as cursor:
+        return cursor.execute(sql.text("gaps_of_batch"), {"batch_id": batch_id}).fetchall()
+
+
+def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, int]:
+    """Write the rows that stand in for gaps, in place of those that did before; returns how many there are of each
+    kind. `batch` must be VALIDATING. The caller ends the transaction."""
+    fence.enter(conn, batch.holder)
+    with refusals():
+        conn.execute(sql.text("gap_rows_drop"), {"batch_id": batch.batch_id})
+        shown = [one for one in ruled if one.show != "absent"]
+        if not shown:
+            return {}
+        columns = views.existing_columns(conn, batch.view_name)
+        parts: dict[str, Any] = {"rows": sql.rows_table(batch.view_name)}
+        parts |= {"names": sql.names(columns), "as_shown": sql.typed(columns, "shown")}
+        values = {"batch_id": batch.batch_id, **_rules(shown)}
+        counts = {}
+        if (before := replaced(conn, batch)) and any(one.show == "previous" for one in shown):
+            values |= {"shown_part": before.part_id, "shown_batch": None if before.alone else before.batch_id}
+            counts["previous"] = conn.execute(sql.text("gap_rows_previous").format(**parts), values).rowcount
+        counts["null_row"] = conn.execute(sql.text("gap_rows_null").format(**parts), values).rowcount
+    return counts
+
+
+def _rules(ruled: Sequence[Ruled]) -> dict[str, list[str]]:
+    return {
+        "buckets": [one.gap.bucket for one in ruled],
+        "kinds": [one.gap.kind or "" for one in ruled],
+        "codes": [one.gap.code or "" for one in ruled],
+        "tenants": [one.gap.tenant for one in ruled],
+        "shows": [one.show for one in ruled],
+    }
+
+
+def replaced(conn: Connection, batch: Batch) -> Replaced | None:
+    """What the batch would replace for readers; None where they see nothing in its place."""
+    shown = publications.current(conn, batch.view_name)
+    if shown is None:
+        return None
+    if shown.mode is not PublishMode.BY_INTERVAL:
+        return None if shown.part_id is None else Replaced(shown.part_id, shown.batch_id, alone=True)
+    interval = (batch.data_interval_start, batch.data_interval_end)
+    listed = publications.parts(conn, shown.publish_seq)
+    return next((Replaced(one.part_id, one.batch_id, alone=False) for one in listed if one.interval == interval), None)
+
+
+def record(conn: Connection, batch: Batch, facts: Facts) -> None:
+    """Keep the facts with the batch."""
+    fence.enter(conn, batch.holder)
+    conn.execute(sql.text("gap_facts_record"), {"batch_id": batch.batch_id, "facts": Jsonb(facts)})
+
+
+def facts(conn: Connection, batch_id: int) -> Facts | None:
+    """What was recorded; None before the batch was reconciled."""
+    row = conn.execute(sql.text("gap_facts_get"), {"batch_id": batch_id}).fetchone()
+    return row[0] if row else None

@@ -1,0 +1,1 @@
+select gap_facts from nightmill.batch where batch_id = %(batch_id)s

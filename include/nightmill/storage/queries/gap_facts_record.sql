@@ -1,0 +1,1 @@
+update nightmill.batch set gap_facts = %(facts)s where batch_id = %(batch_id)s

@@ -1,0 +1,1 @@
+select nightmill.drop_gap_rows(%(batch_id)s)

@@ -1,0 +1,1 @@
+(select published.published_at from nightmill.published where published.view_name = {name}) as published_at
