@@ -75,15 +75,6 @@ def test_no_document_text_reaches_logs_exceptions_or_the_ledgers_working_tables(
     assert _logged(caplog) > 3
 
 
-def asked_of_a_person(pipeline: Pipeline, batch: Batch) -> str:
-    """The question about the batch, in Airflow's database."""
-    waiting = Waiting("an approval", {"asked_at": "2026-12-01T00:00:00", "on_timeout": "wait"})
-    with pipeline.env.ledger() as conn:
-        asked = question_text.of(conn, batch, waiting, "page")
-    assert "dead_lettered/" in asked.body
-    return asked.subject + asked.body
-
-
 def test_no_text_of_documents_answers_or_known_answers_leaves_a_comparison(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,6 +104,15 @@ def test_no_text_of_documents_answers_or_known_answers_leaves_a_comparison(
     assert [CANARY in text for text in (caplog.text, str(stopped.value), page.text)] == [False] * 3
     assert pipeline.sql(f"select count(*) from nightmill.rows_notes where title like '{CANARY}%'") == [(18,)]
     assert _logged(caplog) > 3
+
+
+def asked_of_a_person(pipeline: Pipeline, batch: Batch) -> str:
+    """The question about the batch, in Airflow's database."""
+    waiting = Waiting("an approval", {"asked_at": "2026-12-01T00:00:00", "on_timeout": "wait"})
+    with pipeline.env.ledger() as conn:
+        asked = question_text.of(conn, batch, waiting, "page")
+    assert "dead_lettered/" in asked.body
+    return asked.subject + asked.body
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> int:

@@ -9,11 +9,10 @@ from support.steps import batch_of, cancel, run_unchecked
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import publish, report, show_preview
+from nightmill.stages import publish, report, rollback, show_preview
 from nightmill.stages.show_preview import Wish
-from nightmill.storage import batches, holds, publications
+from nightmill.storage import batches
 from nightmill.storage.batches import Batch
-from nightmill.storage.holds import NewHold
 
 SHOWN = "select distinct batch_id from results.notes"
 
@@ -93,13 +92,11 @@ def test_giving_up_makes_it_a_preview_again_that_another_run_can_show(pipeline: 
 
 
 def test_a_preview_of_a_view_that_a_rollback_holds_is_refused_before_anybody_is_asked(pipeline: Pipeline) -> None:
-    shown = run_unchecked(pipeline).batch
-    staged = preview(pipeline, "run-2")
-    with pipeline.env.ledger() as conn:
-        current = publications.current(conn, "notes")
-        assert current is not None
-        held = NewHold("notes", None, current.publish_seq, [shown.batch_id], "bad dates", "anna", None, revoke=False)
-        holds.add(conn, held)
-    with pytest.raises(Blocked, match=r"is held: anna rolled back batch 1 .*nightmill release notes"):
+    for run_id in ("run-1", "run-2"):
+        run_unchecked(pipeline, run_id)
+    staged = preview(pipeline, "run-3")
+    wish = rollback.Wish("notes", reason="bad dates")
+    rollback.run(pipeline.env, wish, rollback.look(pipeline.env, wish), "anna")
+    with pytest.raises(Blocked, match=r"is held: anna rolled back batch 2 .*nightmill release notes"):
         take_up(pipeline, staged)
     assert batch_of(pipeline, staged.batch_id).state is BatchState.STAGED
