@@ -7,9 +7,9 @@ from support.gated import checked, settled
 from support.pipeline import Pipeline
 from support.steps import batch_of, cancel, run_unchecked
 
-from nightmill.domain.errors import Terminal
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import publish, report, show_preview
+from nightmill.stages import publish, report, rollback, show_preview
 from nightmill.stages.show_preview import Wish
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
@@ -89,3 +89,14 @@ def test_giving_up_makes_it_a_preview_again_that_another_run_can_show(pipeline: 
     assert (given_up.state, given_up.is_preview) == (BatchState.STAGED, True)
     assert show_preview.give_up(pipeline.env, "manual__1") is None
     assert take_up(pipeline, staged, "manual__2").state is BatchState.VALIDATING
+
+
+def test_a_preview_of_a_view_that_a_rollback_holds_is_refused_before_anybody_is_asked(pipeline: Pipeline) -> None:
+    for run_id in ("run-1", "run-2"):
+        run_unchecked(pipeline, run_id)
+    staged = preview(pipeline, "run-3")
+    wish = rollback.Wish("notes", reason="bad dates")
+    rollback.run(pipeline.env, wish, rollback.look(pipeline.env, wish), "anna")
+    with pytest.raises(Blocked, match=r"is held: anna rolled back batch 2 .*nightmill release notes"):
+        take_up(pipeline, staged)
+    assert batch_of(pipeline, staged.batch_id).state is BatchState.STAGED

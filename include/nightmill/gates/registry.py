@@ -30,8 +30,9 @@ def of_job(live: JobDefinition, *, preview: bool = False) -> list[GateName]:
     return [one.name for one in GATES if one.applies(live) and (one.for_previews or not preview)]
 
 
-def admit(conn: Connection, live: JobDefinition, batch: Batch) -> None:
-    """Raise Blocked unless each gate that the job has passed this generation, and what it looked at is still so."""
+def admit(conn: Connection, live: JobDefinition, batch: Batch) -> str | None:
+    """Raise Blocked unless each gate that the job has passed this generation, and what it looked at is still so.
+    Returns who approved the batch, or what did for them; None where the job asks nobody."""
     wanted = of_job(live, preview=batch.is_preview)
     newest = {one.gate: one for one in gates.newest(conn, batch.holder) if one.word is Word.PASSED}
     if missing := [one for one in wanted if one not in newest]:
@@ -41,6 +42,7 @@ def admit(conn: Connection, live: JobDefinition, batch: Batch) -> None:
         )
     if not batch.is_preview:
         _refuse_moved(conn, batch, {one: newest[one].details for one in wanted})
+    return newest[GateName.APPROVE].decided_by if GateName.APPROVE in wanted else None
 
 
 def _refuse_moved(conn: Connection, batch: Batch, details: dict[GateName, dict[str, object]]) -> None:

@@ -11,7 +11,7 @@ from nightmill.domain.filters import chosen
 from nightmill.domain.publishing import Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts
+from nightmill.storage import batches, contracts, holds
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -73,6 +73,8 @@ def give_up(env: Environment, run_id: str) -> Batch | None:
 def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
     if batch.state is not BatchState.STAGED:
         raise _no_preview(batch)
+    if hold := holds.on_batch(conn, batch):  # before anybody is asked to approve
+        raise holds.refusal(hold, "take_up")
     job = contracts.load(conn, batch.contract_id).job
     filters = job.source.filters
     values = chosen(filters, batch.params)

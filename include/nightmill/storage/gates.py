@@ -56,12 +56,6 @@ def record(
     )
 
 
-def approved_by(conn: Connection, holder: fence.Holder) -> str | None:
-    """Who approved this generation, or what did for them; None where nobody was asked."""
-    found = (one for one in newest(conn, holder) if one.gate is GateName.APPROVE and one.word is Word.PASSED)
-    return next((one.decided_by for one in found), None)
-
-
 def newest(conn: Connection, holder: fence.Holder) -> list[Verdict]:
     """The newest verdict of each gate in this generation, in the order of the gates."""
     with conn.cursor(row_factory=class_row(Verdict)) as cursor:

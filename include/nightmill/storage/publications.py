@@ -16,7 +16,7 @@ from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part, kept_beside
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.storage import batches, gates, holds, part_builds, sql
+from nightmill.storage import batches, holds, part_builds, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.part_builds import Built
@@ -79,34 +79,28 @@ def mode_of(conn: Connection, view: str) -> PublishMode:
 
 
 def publish(
-    conn: Connection, batch: Batch, published_by: str, admit: Callable[[], None], built: Built | None = None
+    conn: Connection, batch: Batch, published_by: str, admit: Callable[[], str | None], built: Built | None = None
 ) -> Published:
     """Flip the view to this batch and end the batch, in the caller's transaction. `built` is the part that holds what
     the view goes on showing, where that was written anew: the other intervals of a merged part, or all rows by key.
 
-    Order of locks: the batch's exclusive fence, then the view's pointer; then `admit` looks at the gates, and nothing
-    that it looks at can change any more. Raises Blocked when the view is held, Terminal when something newer is
-    published already, or an interval that overlaps this one, and what `admit` raises.
+    Order of locks: the batch's exclusive fence, then the view's pointer; then `admit` looks at the gates and says who
+    approved the batch, and nothing that it looks at can change any more. Raises Blocked when the view is held, Terminal
+    when something newer is published already, or an interval that overlaps this one, and what `admit` raises.
     """
     mine = part_of(batch)
     batches.move(conn, batch, BatchState.PUBLISHED, "published")
     shown = current(conn, batch.view_name, lock=True)
-    admit()
+    approved_by = admit()
     holds.refuse_held(conn, batch)
     kept = _kept(conn, batch, shown, mine, built)
     if built is not None:
         part_builds.attach(conn, built, shown.publish_seq if shown is not None else None)
         if not built.replaces:
             mine = replace(mine, part_id=built.part_id)
-    approved_by = gates.approved_by(conn, batch.holder)
+    everything = [*kept, mine]
     return flip(
-        conn,
-        batch.view_name,
-        "publish",
-        [*kept, mine],
-        published_by,
-        batch_id=batch.batch_id,
-        approved_by=approved_by,
+        conn, batch.view_name, "publish", everything, published_by, batch_id=batch.batch_id, approved_by=approved_by
     )
 
 
@@ -197,7 +191,7 @@ def flip(
     return now_shown
 
 
-def stage(conn: Connection, batch: Batch, admit: Callable[[], None]) -> None:
+def stage(conn: Connection, batch: Batch, admit: Callable[[], str | None]) -> None:
     """Leave a preview for a person: what the view shows stays, in the caller's transaction. `admit` as above."""
     if batch.counts is None:
         raise _not_reconciled(batch)
