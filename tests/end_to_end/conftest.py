@@ -16,7 +16,7 @@ from support.approvals_story import PUBLISH, Approvals
 from support.approvals_story import tell as tell_approvals
 from support.foreign_jobs import ITEMS, LETTERS, NIGHTS, NOTES, PARCELS, PERMITS, POSTCARDS, fill_source, write_job
 from support.letters_story import Letters, tell
-from support.nights_story import EVERY_MINUTE, Nights
+from support.nights_story import Nights, prepare
 from support.nights_story import tell as tell_nights
 from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
 
@@ -37,13 +37,12 @@ def site(postgres_server: Server) -> Iterator[Site]:
     fill_source(source, "letters", 20)
     fill_source(source, "postcards", 5)
     fill_source(source, "parcels", 24)
-    fill_source(source, "nights", 6)
     fill_source(source, "permits", 4)
     write_job(root / "my_jobs", "notes", "other_provider", shards=4)
     write_job(root / "my_jobs", "letters", "nightmill_provider", shards=2)
     write_job(root / "my_jobs", "postcards", "slow_provider", shards=1)
     write_job(root / "my_jobs", "parcels", "slow_provider", shards=2)
-    write_job(root / "my_jobs", "nights", "nights_provider", shards=1, schedule=EVERY_MINUTE)
+    prepare(root / "my_jobs", source)
     write_job(root / "my_jobs", "permits", "permits_provider", shards=1, more="approve: {}\n")
     (root / "tmp").mkdir()
     provider = OtherProvider.start(root / "provider", BATCH_S)
