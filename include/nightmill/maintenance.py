@@ -10,7 +10,7 @@ from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.environment import Environment
-from nightmill.stages import abandoned, orphans, retention, stuck
+from nightmill.stages import abandoned, merging, orphans, retention, stuck
 from nightmill.stages.run_shard import wind_down
 from nightmill.storage import job_folders, maintenance
 
@@ -23,7 +23,7 @@ def run(
     """One sweep: what it did, or would do, logged and (unless it is a dry run) kept in the ledger. What failed is among
     it and stopped nothing else; `refuse_failed` makes it a fault.
 
-    `owner_dsn` is for retention only, the one sweep that deletes; without it nothing is deleted, and that is said.
+    `owner_dsn` is for merging and retention, which delete; without it they do nothing, and that is said.
     """
     match sweep:
         case Sweep.ABANDONED:
@@ -34,8 +34,10 @@ def run(
             done = stuck.run(env, dry_run=dry_run)
         case Sweep.ORPHANS:
             done = orphans.run(env, jobs, dry_run=dry_run)
-        case Sweep.RETENTION if owner_dsn is None:
+        case Sweep.MERGING | Sweep.RETENTION if owner_dsn is None:
             done = [Action(sweep, "nothing was looked at: the connection nightmill_owner is not defined")]
+        case Sweep.MERGING:
+            done = merging.run(jobs, owner_dsn, dry_run=dry_run)
         case Sweep.RETENTION:
             done = retention.run(env, jobs, owner_dsn, dry_run=dry_run)
     _tell(env, sweep, done, dry_run)

@@ -128,11 +128,12 @@ def test_a_shard_whose_task_failed_says_so_and_why_and_not_that_it_is_at_work(
     pipeline: Pipeline, browser: TestClient
 ) -> None:
     _, shard = one_shard(pipeline)
+    set_faults(pipeline.simulator, hold=True)
     pipeline.wake(shard, fresh=True)
     store, pipeline.store = pipeline.store, pipeline.folder / "job.yaml"  # no folder
+    set_faults(pipeline.simulator)
     with pytest.raises(NightmillError) as failed:
-        for _ in range(200):
-            pipeline.wake(shard)
+        pipeline.drive([shard], fresh=False)
     page = text_of(browser, shard_page(DAG, shard))
     assert "at work" not in page
     assert re.search(r"Its task failed \d+ s ago: ", page)

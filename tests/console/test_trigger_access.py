@@ -1,5 +1,5 @@
-"""Who may not touch a job's DAG cannot cancel or replay its batches through the operations DAGs: asked of Airflow's own
-API server, with the plugin as Airflow loads it."""
+"""Who may not touch a job's DAG cannot cancel, replay or roll back its batches through the operations DAGs: asked of
+Airflow's own API server, with the plugin as Airflow loads it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from support.per_dag_access import JOB_DAG
 from support.pipeline import Pipeline
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+ROLLBACK = "/api/v2/dags/nightmill_rollback/dagRuns"
 NOWHERE = "postgres://x:y@127.0.0.1:1/none"
 CANCEL, PUBLISH, REPLAY = (f"/api/v2/dags/nightmill_{name}/dagRuns" for name in ("cancel", "publish", "replay"))
 
 
-def test_cancel_publish_and_replay_need_the_right_to_the_jobs_own_dag(pipeline: Pipeline, tmp_path: Path) -> None:
+def test_operations_need_the_right_to_the_jobs_own_dag(pipeline: Pipeline, tmp_path: Path) -> None:
     mine = pipeline.freeze("run-1").batch_id
     foreign = pipeline.freeze("run-2", dag_id="nightmill_other").batch_id
+    pipeline.sql("insert into nightmill.view_definition (view_name, job, columns) values ('mine', 'test', '[]')")
     by_run = {"dag_id": JOB_DAG, "run_id": "run-1"}
     refused = [403, "right to"]
     asked: list[tuple[dict[str, Any], list[Any]]] = [
@@ -32,6 +34,8 @@ def test_cancel_publish_and_replay_need_the_right_to_the_jobs_own_dag(pipeline: 
         ({"who": "bob", "path": CANCEL.replace("cancel", "%63ancel"), "conf": by_run}, refused),
         ({"who": "bob", "path": REPLAY, "conf": {"job": "test"}}, refused),
         ({"who": "bob", "path": REPLAY, "conf": {"job": "license_audit", "batch": mine}}, refused),
+        ({"who": "bob", "path": ROLLBACK, "conf": {"view": "mine"}}, refused),
+        ({"who": "bob", "path": ROLLBACK, "conf": {"view": "nobody"}}, [404, "no such view"]),
         ({"who": "bob", "path": CANCEL, "conf": {"batch": mine + 99}}, [404, "no such batch"]),  # not even in advance
         ({"who": "bob", "path": CANCEL, "conf": {"batch": str(mine)}}, [404, "no such batch"]),
         ({"who": "bob", "path": CANCEL, "body": f'{{"conf": {{"batch": {mine}, "x": {"[" * 9000}'}, [400, "too deep"]),

@@ -45,6 +45,7 @@ DOORS = {
         "DELETE /v1/files/{id}",
     },
     "replay": {"commit"},
+    "rollback": {"commit"},
 }
 Crash = tuple[str, str]
 

@@ -20,7 +20,7 @@ from nightmill.domain import job_code
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"
 BUILT_IN = {"nightmill_license_audit", "nightmill_readme_vectors", "nightmill_requirement_lines"}
-OPERATIONS = {"nightmill_cancel", "nightmill_maintenance", "nightmill_publish", "nightmill_replay"}
+OPERATIONS = {f"nightmill_{name}" for name in ("cancel", "maintenance", "publish", "replay", "rollback")}
 CHAIN = (
     "freeze_snapshot", "plan_shards", "preflight", "run_shard", "reconcile", "check_staging", "compare", "approve",
     "publish", "report",

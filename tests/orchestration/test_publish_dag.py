@@ -101,10 +101,10 @@ class Desk:
         monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **question: self.asked.append(question))
 
 
-def answer(chosen: str, user: str | None = "anna", **given: Any) -> dict[str, Any]:
-    by = {"id": user, "name": user} if user else None
+def answer(chosen: str, user: str = "anna", **given: Any) -> dict[str, Any]:
+    by = {"id": user, "name": user}
     return {
-        "chosen_options": [chosen], "params_input": given, "responded_by_user": by, "timedout": user is None,
+        "chosen_options": [chosen], "params_input": given, "responded_by_user": by, "timedout": False,
         "responded_at": datetime(2026, 12, 1, tzinfo=UTC),
     }  # fmt: skip
 
@@ -129,10 +129,13 @@ def test_the_task_asks_with_numbers_and_a_link_and_records_the_answer(
     [asked] = desk.asked
     assert asked["subject"] == f"Show batch {batch.batch_id} of notes in results.notes?"
     assert "/nightmill/batch?dag_id=nightmill_test&run_id=run-1" in asked["body"]
-    assert (asked["options"], asked["defaults"]) == (["Approve", "Reject"], ["Reject"])
+    assert (asked["options"], asked["defaults"]) == (["Approve", "Reject"], None)
     assert asked["assigned_users"] == [{"id": "anna", "name": "anna"}]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
 
+    with pytest.raises(AirflowFailException, match="bob is none of approve"):
+        task.execute_complete(desk.context, answer("Approve", "bob"))  # type: ignore[arg-type]
+    assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
     with pytest.raises(AirflowFailException, match="rejected by anna: the dates are wrong"):
         task.execute_complete(desk.context, answer("Reject", reason="the dates are wrong"))  # type: ignore[arg-type]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.REJECTED

@@ -15,8 +15,11 @@ from support.steps import one_shard, reconciled, run_unchecked, set_faults
 
 from nightmill.console.app import create_app
 from nightmill.domain.errors import NightmillError
+from nightmill.gates import question_text
+from nightmill.gates.port import Waiting
 from nightmill.simulator.server import RunningSimulator
 from nightmill.stages import reconcile
+from nightmill.storage.batches import Batch
 
 CANARY = "CANARYBIRD"
 WATCHED = (
@@ -64,6 +67,7 @@ def test_no_document_text_reaches_logs_exceptions_or_the_ledgers_working_tables(
         assert held == [(0,)], table
     assert CANARY not in caplog.text
     assert CANARY not in failures[0]
+    assert CANARY not in asked_of_a_person(pipeline, batch)
     # The search finds what it looks for where it may stand.
     assert pipeline.sql("select count(*) > 0 from nightmill.result as t where t::text like %s", f"%{CANARY}%") == [
         (True,)
@@ -100,6 +104,15 @@ def test_no_text_of_documents_answers_or_known_answers_leaves_a_comparison(
     assert [CANARY in text for text in (caplog.text, str(stopped.value), page.text)] == [False] * 3
     assert pipeline.sql(f"select count(*) from nightmill.rows_notes where title like '{CANARY}%'") == [(18,)]
     assert _logged(caplog) > 3
+
+
+def asked_of_a_person(pipeline: Pipeline, batch: Batch) -> str:
+    """The question about the batch, in Airflow's database."""
+    waiting = Waiting("an approval", {"asked_at": "2026-12-01T00:00:00", "on_timeout": "wait"})
+    with pipeline.env.ledger() as conn:
+        asked = question_text.of(conn, batch, waiting, "page")
+    assert "dead_lettered/" in asked.body
+    return asked.subject + asked.body
 
 
 def _logged(caplog: pytest.LogCaptureFixture) -> int:

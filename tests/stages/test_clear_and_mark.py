@@ -59,7 +59,7 @@ def test_clear_freeze_snapshot_returns_the_runs_existing_manifest_in_mid_run(
     caplog.set_level("INFO")
     again = pipeline.freeze(first_try=False)
     assert again.batch_id == waiting[0].batch_id
-    assert "a new snapshot needs a new run" in caplog.text
+    assert "a new snapshot needs a new run or a backfill" in caplog.text
     finish(pipeline, *waiting)
 
 

@@ -13,6 +13,8 @@ from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked
 
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState
+from nightmill.stages import publish
+from nightmill.storage import publications
 
 COMPARE = "compare: {}\npublish:"
 GOLD = "gold: {query: select * from known, fields: [pages, title]}\npublish:"
@@ -179,6 +181,23 @@ def test_an_interval_is_compared_with_the_same_interval_and_may_not_lose_most_of
     assert (details["baseline"], part(details, "all")["rows"]["gone"]) == (night.batch.batch_id, 11)
     pipeline.edit("job.yaml", "mode: by_interval", "mode: by_interval, max_loss: 0.6")
     reconciled(pipeline, batch_of(pipeline, again))
+
+
+def test_publish_refuses_what_was_compared_with_another_result_than_readers_see(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", COMPARE)
+    first, second = run_unchecked(pipeline), run_unchecked(pipeline, "run-2")
+    third = batch_of(pipeline, new_batch(pipeline, "run-3"))
+    reconciled(pipeline, third)
+    assert recorded(pipeline, third.batch_id)["baseline"] == second.batch.batch_id
+    with pipeline.env.ledger() as conn:
+        publications.flip(conn, "notes", "rollback", [publications.part_of(first.batch)], "tester")
+        conn.commit()
+    with pytest.raises(
+        Blocked, match=r"compare looked at batch 3 beside batch 2, and .* shows batch 1 now\. Remedy: Cl"
+    ):
+        publish.run(pipeline.env, pipeline.live, third.batch_id, "tester")
+    publish_unchecked(pipeline, third)
+    assert recorded(pipeline, third.batch_id)["baseline"] == first.batch.batch_id
 
 
 def test_items_that_give_up_count_for_their_tenant(pipeline: Pipeline) -> None:

@@ -35,7 +35,7 @@ def test_an_older_night_is_added_and_the_report_says_what_is_shown(nightly: Pipe
     assert nightly.sql(SHOWN) == [(FIRST, 20), (FIRST + DAY, 20)]
     text = report.render(report.build(nightly.env, made.batch.batch_id))
     assert f"results.notes shows 2 intervals, batch {made.batch.batch_id} for the one of this run, since" in text
-    again = publish.run(nightly.env, 1, "tester")
+    again = publish.run(nightly.env, nightly.live, 1, "tester")
     assert again is not None
     assert (again.batch_id, again.data_interval_start) == (1, FIRST + DAY)
 

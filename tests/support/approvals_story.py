@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,12 +133,14 @@ def asked(site: Site, dag_id: str, run_id: str) -> dict[str, Any]:
 
 
 def answer(site: Site, dag_id: str, run_id: str, chosen: str, **given: Any) -> None:
-    """As a person does who answers again where the question stands there again."""
+    """As a person does, who takes a moment, and answers again where the question stands there again: an answer that
+    Airflow gets before its scheduler has seen the asking process end makes it try the task again."""
     body = {"chosen_options": [chosen], "params_input": given}
 
     def is_taken() -> bool:
         state = site.states(dag_id, run_id)["approve"]
         if state == "awaiting_input":
+            time.sleep(3)
             site.client._send("PATCH", path_of(dag_id, run_id), json=body)
         return state in ("success", "failed")
 

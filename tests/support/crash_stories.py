@@ -12,6 +12,7 @@ from nightmill.storage.batches import Batch
 from support.crash_worker import hold, wait_for_the_provider, wound_down
 from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, take_over, with_dead_letters
+from support.rolled_back import rolled_back, two_versions
 from support.steps import batch_of, half_done, one_shard, publish_unchecked, reconciled, run_unchecked, set_faults
 
 QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job
@@ -112,6 +113,19 @@ def replayed_again(pipeline: Pipeline, parent_id: int) -> None:
     to_the_end(pipeline, take_over(pipeline, parent_id, first_try=False))
 
 
+def one_to_take_back(pipeline: Pipeline) -> str:
+    two_versions(pipeline)
+    return "nightmill_rollback run-1"
+
+
+def rolled_back_again(pipeline: Pipeline, request: str) -> None:
+    """Once, however often it is tried, with its answers revoked."""
+    assert rolled_back(pipeline, request).revoked == 20
+    assert pipeline.sql("select count(*) from nightmill.publication where kind = 'rollback'") == [(1,)]
+    assert pipeline.sql("select distinct batch_id from results.notes") == [(1,)]
+    assert pipeline.sql("select count(*), sum(revoked)::int from nightmill.hold") == [(1, 20)]
+
+
 STORIES = {
     "freeze": Story(fresh, frozen_again),
     "plan": Story(half_answered_before, planned_again),
@@ -121,4 +135,5 @@ STORIES = {
     "cancel": Story(lambda pipeline: half_done(pipeline)[0], cancelled_again),
     "wind_down": Story(half_done_and_cancelled, cancelled_again),
     "replay": Story(mended_after_dead_letters, replayed_again),
+    "rollback": Story(one_to_take_back, rolled_back_again),
 }

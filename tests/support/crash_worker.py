@@ -24,6 +24,7 @@ from nightmill.storage import payloads
 from support.crash_points import watch
 from support.pipeline import Pipeline
 from support.replays import take_over
+from support.rolled_back import rolled_back
 from support.steps import batch_of
 
 OVER = ("completed", "failed", "expired", "cancelled")
@@ -119,6 +120,7 @@ STAGES: dict[str, Callable[[Pipeline, Any], Any]] = {
     "cancel": lambda pipeline, batch_id: cancel.run(pipeline.env, cancel.Target(batch_id), "not needed"),
     "wind_down": wound_down,
     "replay": take_over,
+    "rollback": rolled_back,
 }
 
 if __name__ == "__main__":

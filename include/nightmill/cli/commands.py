@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 if TYPE_CHECKING:
     from nightmill.stages.apply import Applied
 
+from nightmill.cli import view_commands
 from nightmill.connections import OWNER, from_variables
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
@@ -219,6 +220,7 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(run=compare)
     _operations(commands, common, jobs)
     _add_maintenance(commands, common, jobs)
+    view_commands.add(commands, common, _number)
     commands.add_parser("simulator", help="run the local provider (see its own --help)")
     return parser
 

@@ -118,12 +118,17 @@ def _anchor(place: str) -> str:
 
 def _mapping_in(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if "$ref" in field:
-        referred: Mapping[str, Any] = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]]
-        return referred
+        referred = _referred(field, schema)
+        return None if "enum" in referred else referred
     nested = [*field.get("anyOf", ()), *([field["items"]] if "items" in field else [])]
     if _by_name(field):
         nested.append(field["additionalProperties"])
     return next((found for one in nested if (found := _mapping_in(one, schema)) is not None), None)
+
+
+def _referred(field: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schema["$defs"][field["$ref"].rsplit("/", 1)[-1]]
+    return found
 
 
 def _by_name(field: Mapping[str, Any]) -> bool:
@@ -141,7 +146,8 @@ def _value(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "enum" in field or "const" in field:
         return " or ".join(f"`{choice}`" for choice in field.get("enum", [field.get("const")]))
     if "$ref" in field:
-        return "mapping"
+        referred = _referred(field, schema)
+        return _value(referred, schema) if "enum" in referred else "mapping"
     if _by_name(field):
         return "mapping of names"
     if field.get("type") == "array":

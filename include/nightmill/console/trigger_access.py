@@ -1,4 +1,4 @@
-"""Who triggers nightmill_cancel, _publish or _replay must be allowed to do the same to the job's own DAG.
+"""Who triggers nightmill_cancel, _publish, _replay or _rollback must be allowed to do the same to the job's own DAG.
 
 Their tasks cannot ask that: a task knows the name of the person, and no permissions. So it is asked where Airflow has
 the person's token, in the API server, before its own route gets the request. Checked against apache-airflow-core 3.3.2:
@@ -18,8 +18,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 ROUTE = re.compile(r"/dags/([^/]+)/dagRuns/?\Z")
 CANCEL, PUBLISH, REPLAY = "nightmill_cancel", "nightmill_publish", "nightmill_replay"
+ROLLBACK = "nightmill_rollback"
 # What Airflow asks for where a run is marked as failed, and where one is triggered.
-METHODS = {CANCEL: "PUT", PUBLISH: "POST", REPLAY: "POST"}
+METHODS = {CANCEL: "PUT", PUBLISH: "POST", REPLAY: "POST", ROLLBACK: "POST"}
 MOST_BYTES = 1_000_000
 
 
@@ -112,6 +113,8 @@ def _refusal(request: Any, user: Any, operation: str, conf: dict[str, Any]) -> t
     except psycopg.Error as fault:
         return 503, f"The ledger did not answer ({type(fault).__name__}): who may do this cannot be told. Try again."
     if dags is None:
+        if operation == ROLLBACK:
+            return 404, "There is no such view. It stands as `publish.view` in job.yaml."
         return 404, "There is no such batch. `python -m nightmill status` shows the last ones."
     for dag_id in dags:
         try:
@@ -123,13 +126,15 @@ def _refusal(request: Any, user: Any, operation: str, conf: dict[str, Any]) -> t
 
 
 def _dags(operation: str, conf: dict[str, Any]) -> set[str] | None:
-    """The DAGs that the request is about; none where it names nothing, which its task refuses. None for a batch that
-    does not exist: one of that number can come to be before the task runs."""
+    """The DAGs that the request is about; none where it names nothing, which its task refuses. None for a batch or view
+    that does not exist: one of that name can come to be before the task runs."""
     from nightmill.console.access import open_ledger
     from nightmill.domain.errors import IllegalTransition
     from nightmill.orchestration.listener import OURS
     from nightmill.storage import batches
 
+    if operation == ROLLBACK:
+        return _dags_of_view(conf.get("view"))
     named, batch = conf.get("dag_id") if operation == CANCEL else conf.get("job"), conf.get("batch")
     found = {named if operation == CANCEL else f"{OURS}{named}"} if isinstance(named, str) else set()
     if isinstance(batch, float) and batch.is_integer():
@@ -144,3 +149,15 @@ def _dags(operation: str, conf: dict[str, Any]) -> set[str] | None:
             return found if number is None else found | {batches.get(conn, number).dag_id}
         except IllegalTransition:
             return None
+
+
+def _dags_of_view(view: object) -> set[str] | None:
+    from nightmill.console.access import open_ledger
+    from nightmill.orchestration.listener import OURS
+    from nightmill.storage import views
+
+    if not isinstance(view, str):
+        return set()
+    with open_ledger() as conn:
+        job = views.job_of(conn, view)
+    return None if job is None else {f"{OURS}{job}"}

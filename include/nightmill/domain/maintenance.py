@@ -18,6 +18,7 @@ class Sweep(StrEnum):
     CANCELLED = "cancelled"  # what cancelled batches have at the provider is stopped, collected and kept for reuse
     STUCK = "stuck"  # provider batches and shards of open batches past the deadline of their state
     ORPHANS = "orphans"  # batches at the provider that carry our token and that the ledger does not follow
+    MERGING = "merging"  # old parts of views are merged, and parts that no publication needs taken away
     RETENTION = "retention"  # raw files, payloads, dead letters and partitions that nobody needs any more
 
 

@@ -26,10 +26,10 @@ ASK_AGAIN = "Clear approve: the person is asked again."
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `by` is None where nobody answered and Airflow took the default."""
+    """What somebody answered."""
 
     approved: bool
-    by: str | None
+    by: str
     at: datetime
     reason: str | None = None
 
@@ -60,11 +60,9 @@ def answered(answer: Answer) -> Gate:
         if asked.word is not Word.WAITING:
             return _again(asked)
         details = asked.details | {"answered_at": answer.at.isoformat()}
-        by = answer.by or f"the time-out (approve.on_timeout: {asked.details.get('on_timeout')})"
         if answer.approved:
-            return Passed(details | {"note": answer.reason}, asked.config_hash, by=by)
-        why = answer.reason or ("no reason given" if answer.by else "nobody answered in time")
-        return Rejected(by, why, details, asked.config_hash)
+            return Passed(details | {"note": answer.reason}, asked.config_hash, by=answer.by)
+        return Rejected(answer.by, answer.reason or "no reason given", details, asked.config_hash)
 
     return Gate(GateName.APPROVE, lambda _live: True, evaluate, for_previews=False)
 
@@ -93,7 +91,19 @@ def _standing(look: Look, clears: int) -> Verdict | None:
     until = datetime.fromisoformat(last.details["until"])
     if until - _SOON > look.env.now():
         return Waiting(_what_for(until), last.details, last.config_hash)
-    return Refused(f"nobody answered until {until:%Y-%m-%d %H:%M} UTC", ASK_AGAIN, last.details, last.config_hash)
+    return _timed_out(last, f"nobody answered until {until:%Y-%m-%d %H:%M} UTC")
+
+
+def _timed_out(last: Recorded, why: str) -> Verdict:
+    """What the job wants then, as the question said."""
+    by = f"the time-out (approve.on_timeout: {last.details['on_timeout']})"
+    match OnTimeout(last.details["on_timeout"]):
+        case OnTimeout.APPROVE:
+            return Passed(last.details, last.config_hash, by=by)
+        case OnTimeout.REJECT:
+            return Rejected(by, why, last.details, last.config_hash)
+        case OnTimeout.WAIT:
+            return Refused(why, ASK_AGAIN, last.details, last.config_hash)
 
 
 def _ask(look: Look, clears: int) -> Waiting:
@@ -130,9 +140,3 @@ def _what_for(until: datetime) -> str:
 def left(waiting: Waiting, now: datetime) -> timedelta:
     """How long an answer is still waited for."""
     return datetime.fromisoformat(waiting.details["until"]) - now
-
-
-def default_of(waiting: Waiting) -> bool | None:
-    """What counts at the time-out: approved, rejected, or None for nothing."""
-    chosen = OnTimeout(waiting.details["on_timeout"])
-    return None if chosen is OnTimeout.WAIT else chosen is OnTimeout.APPROVE

@@ -43,7 +43,8 @@ def of(conn: Connection, batch: Batch, waiting: Waiting, page: str) -> Question:
         *_verdicts(conn, batch),
         f"**Until:** {waiting.what_for.removeprefix('an approval, until ')}; "
         f"then {_AT_THE_END[OnTimeout(waiting.details['on_timeout'])]}.",
-        f"[The batch in the console]({page})",
+        f"As of {waiting.details['asked_at'][:16].replace('T', ' ')} UTC. Airflow goes on showing this text where the "
+        f"task is cleared; [the batch in the console]({page}) and the task's newest log tell what is asked then.",
     ]
     return Question(f"Show batch {batch.batch_id} of {batch.job} in results.{batch.view_name}?", "\n\n".join(lines))
 

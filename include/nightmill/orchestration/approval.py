@@ -55,17 +55,31 @@ class Approval(HITLOperator):
 
         try:
             given = super().execute_complete(context, event)
-        except HITLTimeoutError:  # no default: the batch stays blocked, and the task says so
-            self._settle(registry.approval(0))
+        except HITLTimeoutError:
+            self._settle(registry.approval(0))  # which finds the time over
             return
         user = given["responded_by_user"]
+        with as_airflow_failure():
+            self._refuse_strangers(user)
         answer = approve.Answer(
             approved=given["chosen_options"] == [YES],
-            by=user["name"] if user else None,
+            by=user["name"],
             at=given["responded_at"],
             reason=given["params_input"].get("reason") or None,
         )
         self._settle(approve.answered(answer))
+
+    def _refuse_strangers(self, user: Any) -> None:
+        """Airflow asks those whom its first question named, whatever job.yaml says since."""
+        from nightmill.domain.errors import Terminal
+
+        settings = self._live().job.approve
+        users = settings.assigned_users if settings else ()
+        if users and user["id"] not in users:
+            raise Terminal(
+                f"{user['name']} is none of approve.assigned_users: the answer does not count.",
+                "Clear approve, and let one of them answer.",
+            )
 
     def _settle(self, gate: Gate) -> Verdict | None:
         from nightmill.gates import driver
@@ -81,7 +95,9 @@ class Approval(HITLOperator):
         return job_folders.read(Path(self.folder))
 
     def _prepare(self, waiting: Waiting) -> None:
-        """Fill in what Airflow shows and counts with, as the job asks for now."""
+        """Fill in what Airflow shows, as the job asks for now. Airflow (3.3.2) keeps the first question of a task:
+        where it was cleared, the log and the console tell what is asked now. So no default is left to it: it would be
+        that of the first question."""
         from nightmill.gates import approve, question_text
         from nightmill.orchestration.connections import environment
         from nightmill.orchestration.links import page_of
@@ -94,8 +110,8 @@ class Approval(HITLOperator):
             asked = question_text.of(conn, batch, waiting, page_of(batch.dag_id, batch.run_id))
             settings = self._live().job.approve
         self.subject, self.body = asked.subject, asked.body
-        default = approve.default_of(waiting)
-        self.defaults = None if default is None else [YES if default else NO]
+        for line in asked.body.splitlines():
+            self.log.info("%s", line)
         self.response_timeout = max(approve.left(waiting, env.now()), timedelta(seconds=1))
         users = settings.assigned_users if settings else ()
         self.assigned_users = [{"id": one, "name": one} for one in users] or None

@@ -139,6 +139,6 @@ def _doc(definition: JobDefinition) -> str:
             f"`{job.provider.conn_id}`; source connection `{job.source.conn_id}`.",
             "",
             "Clearing a task never pays twice. Clear `run_shard` to re-attach, `check_staging` to check again after "
-            "loosening checks.yaml. A new snapshot needs a new run.",
+            "loosening checks.yaml. A new snapshot needs a new run or a backfill.",
         )
     )

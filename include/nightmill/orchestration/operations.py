@@ -109,7 +109,7 @@ def sweep(name: str, built_in: str) -> None:
     dry_run = bool(get_current_context()["params"]["dry_run"])
     with as_airflow_failure():
         owner = None
-        if name == Sweep.RETENTION:
+        if name in (Sweep.MERGING, Sweep.RETENTION):
             try:
                 owner = lookup(OWNER).database_url()
             except ConfigError:

@@ -56,8 +56,18 @@ def freeze_snapshot(folder: str) -> int:
             requested_by=getattr(run, "triggering_user_name", None),
             last_try=instance.try_number > instance.max_tries,
             max_tries=instance.max_tries,
+            backfilled=instance.try_number > 1 and _runs_again_by_backfill(run, instance),
         )
         return freeze.run(environment(), definition, request).batch_id
+
+
+def _runs_again_by_backfill(run: Any, instance: Any) -> bool:
+    """Whether a backfill cleared this run. The run keeps its type afterwards; a person who clears freeze_snapshot alone
+    leaves publish green, and no task would take a new batch any further."""
+    if getattr(run, "run_type", None) != "backfill":
+        return False
+    states = instance.get_task_states(dag_id=run.dag_id, task_ids=["publish"], run_ids=[run.run_id])
+    return bool(states.get(run.run_id, {}).get("publish") != "success")
 
 
 def _take_over(folder: str) -> int:

@@ -1,7 +1,7 @@
 """freeze_snapshot: one consistent read of the source becomes an immutable manifest with its payloads.
 
 Clearing it returns the run's existing manifest while the batch lives or is published, and opens a new one where it
-ended unpublished. A killed freeze leaves nothing visible and starts anew.
+ended unpublished, or where a backfill runs the night again. A killed freeze leaves nothing visible and starts anew.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ log = logging.getLogger(__name__)
 class RunRequest:
     """What a DAG run says about itself. `first_try` is False when the task was cleared or retried; Airflow raises
     `max_tries` when it is cleared, and not for a retry; after the `last_try` it does not retry it. `by_hand`: a person
-    filled in its form."""
+    filled in its form. `backfilled`: a backfill runs it, and its publish task has not ended since: see
+    orchestration.tasks."""
 
     dag_id: str
     run_id: str
@@ -48,6 +49,7 @@ class RunRequest:
     max_tries: int = 0
     by_hand: bool = False
     publish: str = Publishing.AUTO
+    backfilled: bool = False
 
 
 def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
@@ -58,7 +60,7 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
         if batch.state is not BatchState.CREATED:
             batches.refuse_without_data(batch)
             log.info(
-                "batch %s is frozen already (%s items, state %s): a new snapshot needs a new run",
+                "batch %s is frozen already (%s items, state %s): a new snapshot needs a new run or a backfill",
                 batch.batch_id, batch.item_count, batch.state,
             )  # fmt: skip
             return batch
@@ -69,7 +71,9 @@ def run(env: Environment, live: JobDefinition, request: RunRequest) -> Batch:
 
 def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> Batch:
     existing = None if request.first_try else batches.newest_of_run(conn, request.dag_id, request.run_id)
-    if existing is not None and not freezing.opens_anew(conn, existing, request.max_tries):
+    if existing is not None and not freezing.opens_anew(
+        conn, existing, request.max_tries, backfilled=request.backfilled
+    ):
         return existing
     check_definition(live)
     refuse_unknown(live.job.source.filters, request.params)
@@ -79,7 +83,7 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
         refuse_none(live.job.publish.view, request.data_interval_start, request.data_interval_end)
     views.refuse_unapplied(conn, live)
     contract_id = contracts.pin(conn, live)
-    if existing is not None and not existing.ended:
+    if existing is not None and not existing.at_rest:
         if existing.contract_id == contract_id:
             return existing
         # Nothing was frozen under it: a mended job folder counts at once.

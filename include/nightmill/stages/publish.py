@@ -13,7 +13,7 @@ from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.gates import registry
-from nightmill.storage import batches, by_key, contracts, holds, publications
+from nightmill.storage import batches, by_key, contracts, holds, merging, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 from nightmill.storage.part_builds import Built, OutOfDate
@@ -76,6 +76,8 @@ def _build(conn: Connection, live: JobDefinition, batch: Batch) -> Built | None:
     conn.commit()
     if mode is PublishMode.BY_KEY:
         return by_key.build(conn, batch, contracts.load(conn, batch.contract_id), shown)
+    if mode is PublishMode.BY_INTERVAL:
+        return merging.build_beside(conn, batch, shown)
     return None
 
 

@@ -17,7 +17,7 @@ from nightmill.domain.job import Maintenance
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, fence, ledger, maintenance, payloads, retention
+from nightmill.storage import batches, contracts, fence, ledger, maintenance, merging, payloads, retention
 from nightmill.storage.ledger import Connection
 from nightmill.storage.retention import Candidate, Preview
 
@@ -81,7 +81,9 @@ def _is_past_its_time(jobs: Mapping[str, JobDefinition], one: Candidate, rules: 
 
 def _batch(env: Environment, conn: Connection, one: Candidate) -> Action:
     """Partitions first, objects next, the note last: a killed sweep leaves a batch that the next one finishes."""
-    if not retention.drop_partitions(conn, one, PARTITION_TIMEOUT_S):
+    if merging.is_seen(conn, one.view_name, one.batch_id) or not retention.drop_partitions(
+        conn, one, PARTITION_TIMEOUT_S
+    ):
         return Action(Sweep.RETENTION, "a reader holds its partition; the next sweep goes on", one.batch_id)
     env.payloads.delete_folder(payloads.batch_folder(one.job, one.batch_id))
     retention.retire(conn, one.batch_id)

@@ -39,11 +39,13 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A rollback that was made, now or by an earlier try. `revoked` counts answers; None where it was not asked for."""
+    """A rollback that was made, now or by an earlier try. `revoked` counts answers; None where it was not asked for.
+    `intervals` are those whose rows changed."""
 
     shown: Published
     hold: Hold
     revoked: int | None
+    intervals: list[Interval]
 
 
 def look(env: Environment, wish: Wish) -> Plan:
@@ -56,6 +58,31 @@ def look(env: Environment, wish: Wish) -> Plan:
         if wish.interval is not None:
             interval = choose(wish.interval, _shown_intervals(conn, wish.view), wish.zone)
         return rollbacks.plan(conn, wish.view, wish.to, interval)
+
+
+def described(plan: Plan, wish: Wish) -> list[str]:
+    """What a rollback does, in words."""
+    view, target = plan.shown.view_name, plan.target
+    of = f" of the interval {plan.interval[0].isoformat()}" if plan.interval else ""
+    what = f"what publication {target} showed{of}" if target is not None else f"no rows{of}"
+    since = f"{plan.shown.published_at:%Y-%m-%d %H:%M} UTC"
+    lines = [
+        f"results.{view} shows publication {plan.shown.publish_seq}, since {since}",
+        f"after the rollback it shows {what}",
+        f"taken back: {_batches(plan.taken_back)}",
+        f"shown again: {_batches([one.batch_id for one in plan.brought_back])}",
+    ]
+    held = "runs of that interval are" if plan.interval else "the view is"
+    lines.append(f"{held} held until somebody releases it")
+    if wish.revoke:
+        lines.append("the answers that only the taken back batches show are asked for again by later runs")
+    return lines
+
+
+def _batches(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "no batch"
+    return ("batch " if len(numbers) == 1 else "batches ") + ", ".join(map(str, numbers))
 
 
 def run(env: Environment, wish: Wish, plan: Plan, by: str, request: str | None = None) -> Done:
@@ -81,7 +108,7 @@ def done_before(env: Environment, request: str) -> Done | None:
 def _revoke(conn: Connection, shown: Published, hold: Hold) -> Done:
     revoked = rollbacks.revoke_answers(conn, hold) if hold.revoke else None
     conn.commit()
-    return Done(shown, hold, revoked)
+    return Done(shown, hold, revoked, rollbacks.intervals_changed(conn, hold))
 
 
 def release(env: Environment, view: str, interval: str | None, by: str, zone: tzinfo = UTC) -> list[Hold]:

@@ -38,22 +38,24 @@ def explained(reconnect: Callable[[], Connection], conn: Connection, batch: Batc
         raise
 
 
-def opens_anew(conn: Connection, existing: Batch, max_tries: int) -> bool:
-    """Whether a later try of its run's first task asks for another batch: where nothing was frozen yet, and where a
-    person cleared the task of one that has ended without data. A retry of that one gets it back as it is.
+def opens_anew(conn: Connection, existing: Batch, max_tries: int, *, backfilled: bool = False) -> bool:
+    """Whether a later try of its run's first task asks for another batch: where nothing was frozen yet, where a
+    person cleared the task of one that has ended without data, and where a backfill runs a night again that has data.
+    A retry of that one gets it back as it is.
 
-    Airflow (3.3.2) raises max_tries on a clear and not on a retry.
+    Airflow (3.3.2) raises max_tries on a clear and not on a retry. A backfill clears the run that a night has.
     """
+    cleared = max_tries > existing.max_tries
+    if cleared and existing.at_rest and (backfilled or existing.without_data):
+        log.info(
+            "batch %s is %s (%s), and %s: a new batch of this run begins", existing.batch_id, existing.state,
+            existing.state_reason, "a backfill runs it again" if backfilled else "this task was cleared",
+        )  # fmt: skip
+        return True
     if not existing.ended:
         batches.note_cleared(conn, existing, max_tries)
         return existing.state is BatchState.CREATED
-    if not (existing.without_data and max_tries > existing.max_tries):
-        return False
-    log.info(
-        "batch %s ended as %s (%s), and this task was cleared: a new batch of this run begins",
-        existing.batch_id, existing.state, existing.state_reason,
-    )  # fmt: skip
-    return True
+    return False
 
 
 def refuse_frozen(conn: Connection, batch: Batch) -> None:

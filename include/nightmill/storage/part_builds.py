@@ -25,11 +25,11 @@ class OutOfDate(Transient):
 @dataclass(frozen=True, slots=True)
 class Built:
     """A part that waits to be shown. `on` is the publication that it goes out from: once another one is shown, it is
-    out of date. `replaces` is the merged part whose other intervals it holds; None by key."""
+    out of date. `replaces` are the parts whose place it takes; none by key, where the view shows nothing else."""
 
     table: Unattached
     on: int | None
-    replaces: int | None = None
+    replaces: tuple[int, ...] = ()
 
     @property
     def part_id(self) -> int:

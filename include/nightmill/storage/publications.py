@@ -96,7 +96,7 @@ def publish(
     kept = _kept(conn, batch, shown, mine, built)
     if built is not None:
         part_builds.attach(conn, built, shown.publish_seq if shown is not None else None)
-        if built.replaces is None:
+        if not built.replaces:
             mine = replace(mine, part_id=built.part_id)
     return flip(conn, batch.view_name, "publish", [*kept, mine], published_by, batch_id=batch.batch_id)
 
@@ -131,7 +131,7 @@ def kept_beside_shown(
             "Trigger a new run with a data interval.",
         )
     listed = parts(conn, shown.publish_seq) if shown is not None else []
-    rewritten = {built.replaces: built.part_id} if built is not None and built.replaces is not None else {}
+    rewritten = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
     widely = bool(batch.params.get("replace_intervals"))
     return kept_beside(mine, listed, batch.view_name, replace_intervals=widely, rewritten=rewritten)
 
@@ -161,6 +161,8 @@ def flip(
     newest = max(shown, key=lambda one: (one.interval_end or one.frozen_at, one.frozen_at), default=None)
     before = current(conn, view)
     shown_batch = batch_id or (newest.batch_id if newest else before.batch_id if before else None)
+    if kind == "merge" and before is not None:  # what was published last is so still
+        shown_batch = before.batch_id
     counts: Counter[str] = Counter()
     for one in shown:
         counts.update(one.counts)

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.dead_letters import Choice
+from nightmill.domain.errors import Terminal
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
 from nightmill.storage import partitions, payloads, sql, views
@@ -145,10 +146,19 @@ def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition,
     conn.execute(sql.text("replay_outcomes").format(outcomes=tables.outcomes), values)
     columns = views.existing_columns(conn, pinned.job.publish.view)  # also such as this contract does not have
     parts = {"names": sql.names(columns), "typed": sql.typed(columns, "carried")}
-    query = sql.text("replay_rows").format(
-        rows=tables.rows, parent_rows=sql.rows_table(pinned.job.publish.view), **parts
-    )
-    conn.execute(query, values)
+    view = pinned.job.publish.view
+    query = sql.text("replay_rows").format(rows=tables.rows, parent_rows=sql.rows_table(view), **parts)
+    holds = {"batch_id": parent_id, "parent": f"rows_{view}"}
+    part = conn.execute(sql.text("part_of_batch"), holds).fetchone()
+    copied = conn.execute(query, values | {"parent_part": part[0] if part else None}).rowcount
+    accepted = conn.execute(sql.text("replay_answers").format(outcomes=tables.outcomes)).fetchone()
+    assert accepted is not None
+    if copied < accepted[0]:
+        raise Terminal(
+            f"Batch {parent_id} has {accepted[0]} accepted answers to carry on, and {copied} of its rows are left: "
+            "maintenance took the others away, because newer batches are shown.",
+            "Trigger a new run: it reuses every accepted answer that the source still asks for.",
+        )
 
 
 def record_manifest(conn: Connection, child_id: int, parent_id: int, items: composed.Identifier) -> None:

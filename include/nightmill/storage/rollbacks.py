@@ -201,6 +201,12 @@ def revoke_answers(conn: Connection, hold: Hold) -> int:
     return revoked
 
 
+def intervals_changed(conn: Connection, hold: Hold) -> list[Interval]:
+    """The intervals whose rows a rollback changed, which consumers may want to read again."""
+    values = {"taken_back": hold.taken_back, "publish_seq": hold.publish_seq}
+    return [(start, end) for start, end in conn.execute(sql.text("rollback_intervals"), values).fetchall()]
+
+
 def rows_kept(conn: Connection, view: str, part_ids: Collection[int]) -> set[int]:
     """Those of some parts whose rows a view can show."""
     values = {"parent": f"rows_{view}", "part_ids": list(part_ids)}

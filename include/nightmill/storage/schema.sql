@@ -294,19 +294,27 @@ declare
 begin
     for strange in
         select listed.part_id, listed.batch_id, publication.view_name
-        from (select distinct publish_seq, part_id, batch_id from listed) as listed
-        left join nightmill.publication using (publish_seq)
+        from listed
+        join nightmill.publication using (publish_seq)
         left join nightmill.batch on batch.batch_id = listed.batch_id
-        where publication.view_name is null or batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
-            or (listed.part_id <> listed.batch_id and (listed.part_id >= 0 or not exists (
-                select from pg_catalog.pg_inherits
-                where inhparent = pg_catalog.to_regclass(
-                        'nightmill.' || pg_catalog.quote_ident('rows_' || publication.view_name))
-                    and inhrelid = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident(
-                        nightmill.partition_name('rows_' || publication.view_name, listed.part_id))))))
+        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+            or (listed.part_id <> listed.batch_id and listed.part_id >= 0)
     loop
         raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
             strange.view_name, strange.part_id, strange.batch_id using errcode = 'NM001';
+    end loop;
+    for strange in
+        select once.part_id, once.view_name
+        from (select distinct part_id, view_name from listed join nightmill.publication using (publish_seq)) as once
+        where not exists (
+            select from pg_catalog.pg_inherits
+            where inhrelid = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident(
+                    nightmill.partition_name('rows_' || once.view_name, once.part_id)))
+                and inhparent = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident('rows_' || once.view_name))
+                and not inhdetachpending)
+    loop
+        raise exception 'view % cannot show part %: its rows are gone', strange.view_name, strange.part_id
+            using errcode = 'NM001';
     end loop;
     return null;
 end $$;
@@ -1271,10 +1279,13 @@ CREATE TABLE nightmill.publication (
     gaps bigint NOT NULL,
     approved_by text,
     note text,
+    flipped_by xid8 DEFAULT pg_current_xact_id() NOT NULL,
     CONSTRAINT publication_kind_known CHECK ((kind = ANY (ARRAY['publish'::text, 'rollback'::text, 'merge'::text, 'retention'::text])))
 );
 
 ALTER TABLE nightmill.publication OWNER TO nightmill_owner;
+
+COMMENT ON COLUMN nightmill.publication.flipped_by IS 'The transaction of the flip: readers whose snapshot is older see what was shown before';
 
 CREATE TABLE nightmill.publication_part (
     publish_seq bigint NOT NULL,
@@ -1679,6 +1690,8 @@ CREATE INDEX provider_batch_live ON nightmill.provider_batch USING btree (job) W
 CREATE INDEX provider_batch_of_account ON nightmill.provider_batch USING btree (account, model, provider_batch_id DESC);
 
 CREATE INDEX provider_batch_shard ON nightmill.provider_batch USING btree (shard_id);
+
+CREATE INDEX publication_part_by_part ON nightmill.publication_part USING btree (part_id, publish_seq);
 
 CREATE INDEX publication_view ON nightmill.publication USING btree (view_name, publish_seq DESC);
 
@@ -2095,6 +2108,7 @@ GRANT SELECT ON TABLE nightmill.transition TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.transition TO nightmill_console;
 
 GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_writer;
+GRANT SELECT ON TABLE nightmill.view_definition TO nightmill_console;
 
 GRANT SELECT ON TABLE results.published_intervals TO nightmill_reader;
 GRANT SELECT ON TABLE results.published_intervals TO nightmill_writer;

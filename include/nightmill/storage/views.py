@@ -39,6 +39,12 @@ def existing_columns(conn: Connection, view: str) -> list[Column]:
     return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
 
 
+def job_of(conn: Connection, view: str) -> str | None:
+    """Whose view it is; None for one that `apply` has not seen."""
+    row = conn.execute(sql.text("view_job"), {"view_name": view}).fetchone()
+    return row[0] if row else None
+
+
 def nullable_columns(conn: Connection, view: str) -> frozenset[str]:
     """Columns that output.py may leave out: null by their type, or added to the view later, so that its readers know
     rows without them."""

@@ -21,7 +21,7 @@ from nightmill.environment import Connections
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.registry import batch_routes, clock_behind, list_models
 from nightmill.stages.doctor.findings import Doubt, Finding, Status, attempt
-from nightmill.storage import batches, dead_letters, job_folders, prices, views
+from nightmill.storage import batches, dead_letters, holds, job_folders, prices, views
 from nightmill.storage.job_folders import Found
 from nightmill.storage.ledger import Connection
 from nightmill.storage.sources import SourceSnapshot
@@ -211,6 +211,9 @@ def _view(ledger: Connection, definition: JobDefinition) -> str | Doubt:
             f"results.{view} is of an older version: a function of a reader's own sees rows that are not published",
             "Run `python -m nightmill apply` with the owner's connection.",
         )
+    held = holds.open_of(ledger, view)
+    if held:
+        return Doubt("; ".join(map(str, held)), "; ".join(one.release for one in held))
     return f"results.{view} is set up"
 
 

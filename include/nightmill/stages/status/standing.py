@@ -16,7 +16,7 @@ from nightmill.domain.progress import Progress, seconds_left
 from nightmill.domain.receipt import Tokens, cost
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
-from nightmill.storage import batches, contracts, dead_letters, gaps, gates, prices, progress, usage
+from nightmill.storage import batches, contracts, dead_letters, gaps, gates, holds, prices, progress, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -25,8 +25,8 @@ from nightmill.storage.ledger import Connection
 class Standing:
     """One batch at a moment. `cost` in US dollars is None where the model has no price; `seconds_left` is None before
     the first answer and outside RUNNING; `gates` are the newest verdicts in words; `alerts` say what
-    only a person can mend, and which of the job's limits its dead letters break; `gap_facts` are None before it is
-    reconciled."""
+    only a person can mend, which of the job's limits its dead letters break, and what of its view is held; `gap_facts`
+    are None before it is reconciled."""
 
     batch: Batch
     model: str
@@ -74,7 +74,11 @@ def _standing(conn: Connection, batch: Batch, now: datetime) -> Standing:
         spent=spent,
         cost=cost(price, spent) if price else None,
         seconds_left=seconds_left(seen, seen.answered_of(buckets.get("unsettled", 0)), now) if running else None,
-        alerts=_freezing_failed(batch) + breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
+        alerts=[
+            *_freezing_failed(batch),
+            *breaches(job.dead_letters, *dead_letters.standing(conn, batch.batch_id), now),
+            *(f"{hold}. Remedy: {hold.release}." for hold in holds.open_of(conn, batch.view_name)),
+        ],
         gates=tuple((one.gate, one.word) for one in gates.newest(conn, batch.holder)),
         gap_facts=gaps.facts(conn, batch.batch_id),
     )

@@ -57,3 +57,4 @@ grant select on nightmill.hold to nightmill_writer, nightmill_reader, nightmill_
 grant insert on nightmill.hold to nightmill_writer;
 grant update (revoked, released_at, released_by) on nightmill.hold to nightmill_writer;
 grant update (revoked_at) on nightmill.result to nightmill_writer;
+grant select on nightmill.view_definition to nightmill_console;

@@ -98,3 +98,42 @@ begin
         when 'outcome' then 'ordinal, kind, result_id'
         else 'source_id, result_id' end);
 end $$;
+
+-- A part is retired once the flip that hid it is older than every snapshot.
+alter table nightmill.publication add column flipped_by xid8 not null default pg_current_xact_id();
+comment on column nightmill.publication.flipped_by is 'The transaction of the flip: readers whose snapshot is older see what was shown before';
+
+create index publication_part_by_part on nightmill.publication_part (part_id, publish_seq);
+
+-- A publication can only list what went through publish, only of its own view, and only parts that exist.
+create or replace function nightmill.guard_publication_part() returns trigger language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
+declare
+    strange record;
+begin
+    for strange in
+        select listed.part_id, listed.batch_id, publication.view_name
+        from listed
+        join nightmill.publication using (publish_seq)
+        left join nightmill.batch on batch.batch_id = listed.batch_id
+        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+            or (listed.part_id <> listed.batch_id and listed.part_id >= 0)
+    loop
+        raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
+            strange.view_name, strange.part_id, strange.batch_id using errcode = 'NM001';
+    end loop;
+    for strange in
+        select once.part_id, once.view_name
+        from (select distinct part_id, view_name from listed join nightmill.publication using (publish_seq)) as once
+        where not exists (
+            select from pg_catalog.pg_inherits
+            where inhrelid = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident(
+                    nightmill.partition_name('rows_' || once.view_name, once.part_id)))
+                and inhparent = pg_catalog.to_regclass('nightmill.' || pg_catalog.quote_ident('rows_' || once.view_name))
+                and not inhdetachpending)
+    loop
+        raise exception 'view % cannot show part %: its rows are gone', strange.view_name, strange.part_id
+            using errcode = 'NM001';
+    end loop;
+    return null;
+end $$;

@@ -6,5 +6,6 @@ select %(batch_id)s, %(batch_id)s, carried.ordinal, carried.source_id, carried.s
     (select data_interval_end from nightmill.batch where batch_id = %(batch_id)s){typed}
 from {parent_rows} as carried
 left join pg_temp.sent_again on sent_again.ordinal = carried.ordinal
-where carried.part_id = %(parent_id)s and sent_again.ordinal is null and carried.gap_reason is null
+where carried.part_id = %(parent_part)s and carried.batch_id = %(parent_id)s and sent_again.ordinal is null
+    and carried.gap_reason is null
 order by carried.ordinal

@@ -1,11 +1,11 @@
--- Ended batches that are not retired, with what speaks for keeping them. `published_rank` counts from the newest
--- publication of the view; null = never published.
+-- Ended batches that are not retired, with what speaks for keeping them. `published_rank` is that of the newest
+-- publication that lists the batch, among those of its view that can be rolled back to; null = none does.
 select batch.batch_id, batch.job, batch.view_name, batch.contract_id, batch.ended_at,
     ranked.published_rank,
     exists (
         select from nightmill.published
         join nightmill.publication_part using (publish_seq)
-        where publication_part.part_id = batch.batch_id
+        where publication_part.batch_id = batch.batch_id
     ) as shown,
     exists (
         select from nightmill.provider_batch
@@ -20,10 +20,14 @@ select batch.batch_id, batch.job, batch.view_name, batch.contract_id, batch.ende
         over (partition by batch.job), false) as newest_of_job
 from nightmill.batch
 left join (
-    select batch_id, row_number() over (partition by view_name order by max(publish_seq) desc) as published_rank
-    from nightmill.publication
-    where batch_id is not null
-    group by view_name, batch_id
+    select listed.batch_id, min(target.rank) as published_rank
+    from (
+        select publish_seq, row_number() over (partition by view_name order by publish_seq desc) as rank
+        from nightmill.publication
+        where kind in ('publish', 'rollback')
+    ) as target
+    join nightmill.publication_part as listed using (publish_seq)
+    group by listed.batch_id
 ) as ranked on ranked.batch_id = batch.batch_id
 where batch.ended_at is not null and batch.retired_at is null
 order by batch.batch_id

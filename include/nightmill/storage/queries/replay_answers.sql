@@ -1,0 +1,1 @@
+select count(*) from {outcomes} where result_id is not null

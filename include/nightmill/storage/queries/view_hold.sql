@@ -1,0 +1,1 @@
+select pg_advisory_lock(7108, hashtext(%(view_name)s))

@@ -1,0 +1,1 @@
+select job from nightmill.view_definition where view_name = %(view_name)s
