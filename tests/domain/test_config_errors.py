@@ -258,7 +258,9 @@ def test_all_mistakes_of_all_files_are_said_at_once() -> None:
 
 
 def test_one_mistake_keeps_its_own_remedy() -> None:
-    said = r"unknown key; did you mean 'view'\? Remedy: Known keys here: keep_intervals, max_loss, mode, view\."
+    said = (
+        r"unknown key; did you mean 'view'\? Remedy: Known keys here: deleted, keep_intervals, max_loss, mode, view\."
+    )
     with pytest.raises(BrokenJobFolder, match=said):
         check_definition(edited("job.yaml", "view:", "veiw:"))
 
