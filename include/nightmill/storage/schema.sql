@@ -208,9 +208,10 @@ begin
     for strange in
         select listed.part_id, listed.batch_id, publication.view_name
         from listed
-        join nightmill.publication using (publish_seq)
+        left join nightmill.publication using (publish_seq)
         left join nightmill.batch on batch.batch_id = listed.batch_id
-        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+        where publication.view_name is null or batch.view_name is distinct from publication.view_name
+            or batch.state is distinct from 'PUBLISHED'
             or (listed.part_id <> listed.batch_id and listed.part_id >= 0)
     loop
         raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
@@ -1538,12 +1539,6 @@ ALTER TABLE ONLY nightmill.provider_batch
 
 ALTER TABLE ONLY nightmill.publication
     ADD CONSTRAINT publication_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
-
-ALTER TABLE ONLY nightmill.publication_part
-    ADD CONSTRAINT publication_part_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
-
-ALTER TABLE ONLY nightmill.publication_part
-    ADD CONSTRAINT publication_part_publish_seq_fkey FOREIGN KEY (publish_seq) REFERENCES nightmill.publication(publish_seq);
 
 ALTER TABLE ONLY nightmill.published
     ADD CONSTRAINT published_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
