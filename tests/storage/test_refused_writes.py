@@ -186,6 +186,9 @@ def test_a_publication_lists_parts_of_published_batches_of_its_view_only(ledger:
         "insert into nightmill.publication_part (publish_seq, part_id, batch_id, frozen_at, counts, gaps, shown_since) "
         "select publish_seq, %s, %s, now(), '{}', 0, now() from nightmill.published"
     )
+    assert (
+        ledger.refused(listed.replace("select publish_seq,", "select 9999,"), (shown.batch_id, shown.batch_id)) == EDGE
+    )
     ledger.sql("delete from nightmill.publication_part")
     for part, batch in ((other.batch_id, other.batch_id), (other.batch_id, shown.batch_id), (-1, shown.batch_id)):
         assert ledger.refused(listed, (part, batch)) == EDGE

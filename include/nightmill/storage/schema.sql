@@ -1516,9 +1516,6 @@ ALTER TABLE ONLY nightmill.batch
 ALTER TABLE ONLY nightmill.breaker
     ADD CONSTRAINT breaker_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
-ALTER TABLE ONLY nightmill.deleted_key
-    ADD CONSTRAINT deleted_key_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
-
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 

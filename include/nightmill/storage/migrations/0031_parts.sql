@@ -10,10 +10,11 @@ alter table nightmill.publication
     add column approved_by text,
     add column note text;
 
+-- What it refers to is checked by its guard, at once for all rows: hundreds of them are added by each publication.
 create table nightmill.publication_part (
-    publish_seq bigint not null references nightmill.publication,
+    publish_seq bigint not null,
     part_id bigint not null,
-    batch_id bigint not null references nightmill.batch,
+    batch_id bigint not null,
     interval_start timestamptz,
     interval_end timestamptz,
     frozen_at timestamptz not null,
@@ -57,9 +58,9 @@ begin
     for strange in
         select listed.part_id, listed.batch_id, publication.view_name
         from (select distinct publish_seq, part_id, batch_id from listed) as listed
-        join nightmill.publication using (publish_seq)
+        left join nightmill.publication using (publish_seq)
         left join nightmill.batch on batch.batch_id = listed.batch_id
-        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+        where publication.view_name is null or batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
             or (listed.part_id <> listed.batch_id and (listed.part_id >= 0 or not exists (
                 select from pg_catalog.pg_inherits
                 where inhparent = pg_catalog.to_regclass(

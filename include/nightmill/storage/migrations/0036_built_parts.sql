@@ -12,7 +12,7 @@ comment on table nightmill.part_build is
 create table nightmill.deleted_key (
     part_id bigint not null,
     source_id text not null,
-    batch_id bigint not null references nightmill.batch,
+    batch_id bigint not null,
     primary key (part_id, source_id)
 );
 comment on table nightmill.deleted_key is
@@ -105,12 +105,7 @@ comment on column nightmill.publication.flipped_by is 'The transaction of the fl
 
 create index publication_part_by_part on nightmill.publication_part (part_id, publish_seq);
 
--- A publication can only list what went through publish, only of its own view, and only parts that exist. That is looked
--- at for the whole list at once: a foreign key would be for each of hundreds of rows, while the view is locked.
-alter table nightmill.publication_part
-    drop constraint publication_part_publish_seq_fkey,
-    drop constraint publication_part_batch_id_fkey;
-
+-- A publication can only list what went through publish, only of its own view, and only parts that exist.
 create or replace function nightmill.guard_publication_part() returns trigger language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 declare

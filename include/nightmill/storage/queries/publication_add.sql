@@ -7,8 +7,7 @@ with made as (
         counts, gaps, shown_since)
     select made.publish_seq, part.part_id, part.batch_id, part.interval_start, part.interval_end, part.frozen_at,
         part.counts, part.gaps, coalesce(part.shown_since, made.published_at)
-    from made, unnest(%(part_ids)s::int8[], %(batch_ids)s::int8[], %(starts)s::timestamptz[], %(ends)s::timestamptz[],
-        %(frozen_ats)s::timestamptz[], %(part_counts)s::jsonb[], %(part_gaps)s::int8[], %(since)s::timestamptz[])
-        as part (part_id, batch_id, interval_start, interval_end, frozen_at, counts, gaps, shown_since)
+    from made, jsonb_to_recordset(%(parts)s::jsonb) as part (part_id bigint, batch_id bigint, interval_start timestamptz,
+        interval_end timestamptz, frozen_at timestamptz, counts jsonb, gaps bigint, shown_since timestamptz)
 )
 select publish_seq from made
