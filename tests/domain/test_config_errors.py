@@ -311,3 +311,12 @@ def test_lines_are_found_through_lists_and_mappings_in_any_style() -> None:
     assert [lines.line(place) for place in places] == [1, 2, 3, 4, 6, 2, 1]
     assert YamlLines(b"").line(("a",)) == 1
     assert list(YamlLines(b"a: &x\n  b: 1\nc: *x\na: 2\n").doubled()) == [(("a",), 1, 4)]
+
+
+def test_what_deletes_ids_fits_the_mode_only() -> None:
+    with pytest.raises(
+        BrokenJobFolder, match=r"job.yaml:\d+: publish.deleted: publish.mode is replace, which deletes no"
+    ):
+        check_definition(edited("job.yaml", "publish:\n", "publish:\n  deleted: gone\n"))
+    for mode in ("by_key", "by_interval"):
+        assert mistakes_of(edited("job.yaml", "publish:\n", f"publish:\n  mode: {mode}\n")) == []

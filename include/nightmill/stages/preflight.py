@@ -127,8 +127,6 @@ def _refuse_misplaced(conn: Connection, batch: Batch) -> None:
     Clearing the task looks again."""
     try:
         publications.kept_beside_shown(conn, batch, publications.current(conn, batch.view_name))
-    except Blocked:
-        conn.commit()  # a merged period is written anew before this batch is published
     except Terminal as fault:
         conn.commit()
         log.warning("batch %s: %s", batch.batch_id, fault.cause)

@@ -196,7 +196,7 @@ def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None
             "Wait for its end, or cancel it; after a dry run trigger a new run.",
         )
     lacks = not partitions.attached(conn, "item", number) or (
-        parent.state is not BatchState.CANCELLED and not partitions.attached(conn, f"rows_{view}", number)
+        parent.state is not BatchState.CANCELLED and replay.part_of(conn, view, number) is None
     )
     if lacks:
         raise Terminal(f"The manifest or the rows of batch {number} were removed by retention.", "Trigger a new run.")
@@ -205,6 +205,8 @@ def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None
         publications.kept_beside_shown(conn, parent, shown)
         shown = None
     newness = [parent.data_interval_end or parent.frozen_at, parent.frozen_at]
+    if shown is not None and shown.mode is PublishMode.BY_KEY:  # an older batch adds ids, and overwrites none
+        shown = None
     if shown is not None and shown.newness > newness:
         raise Terminal(
             f"results.{view} shows batch {shown.batch_id}, whose documents are newer than those of batch {number}: a "

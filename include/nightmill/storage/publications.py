@@ -124,6 +124,7 @@ def kept_beside_shown(
 ) -> list[Part]:
     """In by_interval: what stays as it is when this batch is published. Raises Terminal where it cannot be, also for
     one that is only frozen so far."""
+    ahead = mine is None
     if mine is None:
         assert batch.frozen_at is not None
         interval = batch.data_interval_start, batch.data_interval_end
@@ -134,8 +135,10 @@ def kept_beside_shown(
             "Trigger a new run with a data interval.",
         )
     listed = parts(conn, shown.publish_seq) if shown is not None else []
-    rewritten = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
     widely = bool(batch.params.get("replace_intervals"))
+    rewritten = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
+    if ahead:  # what was merged is written anew before the flip
+        rewritten = {one.part_id: one.part_id for one in listed}
     return kept_beside(mine, listed, batch.view_name, replace_intervals=widely, rewritten=rewritten)
 
 

@@ -296,9 +296,10 @@ begin
     for strange in
         select listed.part_id, listed.batch_id, publication.view_name
         from listed
-        join nightmill.publication using (publish_seq)
+        left join nightmill.publication using (publish_seq)
         left join nightmill.batch on batch.batch_id = listed.batch_id
-        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+        where publication.view_name is null or batch.view_name is distinct from publication.view_name
+            or batch.state is distinct from 'PUBLISHED'
             or (listed.part_id <> listed.batch_id and listed.part_id >= 0)
     loop
         raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',
@@ -1739,9 +1740,6 @@ ALTER TABLE ONLY nightmill.batch
 
 ALTER TABLE ONLY nightmill.breaker
     ADD CONSTRAINT breaker_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
-
-ALTER TABLE ONLY nightmill.deleted_key
-    ADD CONSTRAINT deleted_key_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);
 
 ALTER TABLE ONLY nightmill.gate_verdict
     ADD CONSTRAINT gate_verdict_batch_id_fkey FOREIGN KEY (batch_id) REFERENCES nightmill.batch(batch_id);

@@ -12,7 +12,7 @@ comment on table nightmill.part_build is
 create table nightmill.deleted_key (
     part_id bigint not null,
     source_id text not null,
-    batch_id bigint not null references nightmill.batch,
+    batch_id bigint not null,
     primary key (part_id, source_id)
 );
 comment on table nightmill.deleted_key is
@@ -114,9 +114,10 @@ begin
     for strange in
         select listed.part_id, listed.batch_id, publication.view_name
         from listed
-        join nightmill.publication using (publish_seq)
+        left join nightmill.publication using (publish_seq)
         left join nightmill.batch on batch.batch_id = listed.batch_id
-        where batch.view_name is distinct from publication.view_name or batch.state is distinct from 'PUBLISHED'
+        where publication.view_name is null or batch.view_name is distinct from publication.view_name
+            or batch.state is distinct from 'PUBLISHED'
             or (listed.part_id <> listed.batch_id and listed.part_id >= 0)
     loop
         raise exception 'view % cannot show part % of batch %: it is no part of a published batch of it',

@@ -1,6 +1,7 @@
 part_id in (
     select publication_part.part_id
     from nightmill.publication_part
-    join nightmill.published using (publish_seq)
-    where published.view_name = {name}
+    where publication_part.publish_seq = (
+        select published.publish_seq from nightmill.published where published.view_name = {name}
+    )
 )
