@@ -64,7 +64,7 @@ def _jobs(built_in: Path) -> list[Job]:
         try:
             found.append(job_folders.read(folder).job)
         except Exception as fault:
-            log.info("%s is left out: %s", folder, type(fault).__name__)
+            log.info("%a is left out: %s", str(folder), type(fault).__name__)  # a name can be no UTF-8
     return found
 
 
