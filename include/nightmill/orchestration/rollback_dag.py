@@ -92,7 +92,7 @@ def _views(built_in: Path) -> list[str]:
         try:
             views.add(job_folders.read(folder).job.publish.view)
         except Exception as fault:  # such a folder has an import error of its own
-            log.debug("%s: %s", folder, type(fault).__name__)
+            log.debug("%a: %s", str(folder), type(fault).__name__)
     return sorted(views)
 
 
