@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.ledger import OUTPUT, Ledger, apply, definition
 
-from nightmill.domain.errors import StaleWriter
+from nightmill.domain.errors import StaleWriter, Terminal
 from nightmill.domain.publish_settings import PublishMode
-from nightmill.storage import by_key, part_builds, publications
+from nightmill.storage import by_key, holds, part_builds, partitions, publications, rollbacks
 from nightmill.storage.batches import Batch
 from nightmill.storage.part_builds import Built, OutOfDate
 
@@ -153,3 +153,46 @@ def test_chunks_cover_a_part(keyed: Ledger, monkeypatch: pytest.MonkeyPatch) -> 
         row = conn.execute("select part_id from nightmill.published").fetchone()
         assert row is not None
         assert len(list(part_builds.chunks(conn, "rows_notes", row[0]))) > 5
+
+
+def test_a_rollback_shows_the_earlier_part_and_the_ids_that_were_deleted_then(keyed: Ledger) -> None:
+    first, deletes, other = of_day(keyed, 1, 5), of_day(keyed, 3, 1), of_day(keyed, 4, 3, prefix="other-")
+    mark_deleted(keyed, deletes, "doc-0")
+    publish(keyed, first)
+    before = keyed.sql(SHOWN)
+    publish(keyed, deletes)
+    deleted = keyed.sql(SHOWN)
+    publish(keyed, other)
+    roll_back(keyed, to=1)
+    assert keyed.sql(SHOWN) == before
+    assert keyed.sql(TOMBSTONES) == []
+    back = of_day(keyed, 2, 1)
+    publish(keyed, back)
+    assert keyed.sql(SHOWN)[0] == ("doc-0", back.batch_id)
+    roll_back(keyed, to=2)
+    assert keyed.sql(SHOWN) == deleted
+    assert keyed.sql(TOMBSTONES) == [("doc-0", deletes.batch_id)]
+    publish(keyed, of_day(keyed, 2, 2))  # older than the deletion: only doc-1 is newer than what is shown
+    assert [one for one, _ in keyed.sql(SHOWN)] == [f"doc-{n}" for n in range(1, 5)]
+
+
+def test_a_rollback_whose_part_is_gone_is_refused_though_the_batch_has_its_own(keyed: Ledger) -> None:
+    publish(keyed, of_day(keyed, 1, 5))
+    publish(keyed, of_day(keyed, 2, 3))
+    with keyed.admin(autocommit=True) as conn:
+        assert partitions.retire(conn, "rows_notes", -1, 5)
+    with pytest.raises(Terminal, match=r"rows of publication 1 of .* are not all kept"):
+        roll_back(keyed, to=1)
+
+
+TOMBSTONES = (
+    "select source_id, batch_id from nightmill.deleted_key "
+    "where part_id = (select part_id from nightmill.published) order by 1"
+)
+
+
+def roll_back(ledger: Ledger, to: int) -> None:
+    """Roll back, and release what that holds."""
+    with ledger.writer() as conn:
+        rollbacks.carry_out(conn, rollbacks.plan(conn, "notes", to), "tester", reason=None, revoke=False)
+        holds.release(conn, holds.open_of(conn, "notes"), "tester")

@@ -110,7 +110,7 @@ def test_a_publishing_by_key_that_is_killed_is_done_by_the_next_try(ledger: Ledg
     def publish(batch: Batch) -> None:
         with ledger.writer() as conn:
             built = by_key.build(conn, batch, ledger.job, publications.current(conn, "notes"))
-            publications.publish(conn, batch, "tester", built)
+            publications.publish(conn, batch, "tester", lambda: None, built)
             conn.commit()
 
     def shown() -> dict[int, int]:  # the batch of each id; pages is the number of the id

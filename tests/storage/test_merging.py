@@ -55,7 +55,7 @@ def publish(ledger: Ledger, batch: Batch) -> None:
     """As the stage does: what was merged is written anew before."""
     with ledger.writer() as conn:
         built = merging.build_beside(conn, batch, publications.current(conn, "notes"))
-        publications.publish(conn, batch, "tester", built)
+        publications.publish(conn, batch, "tester", lambda: None, built)
 
 
 def listed(ledger: Ledger) -> list[tuple[int, int]]:

@@ -90,7 +90,7 @@ class Shown:
         self.expect()
         with self.ledger.writer() as conn:
             built = merging.build_beside(conn, batch, publications.current(conn, "notes"))
-            publications.publish(conn, batch, "tester", built)
+            publications.publish(conn, batch, "tester", lambda: None, built)
 
     def expect(self) -> None:
         self.allowed.add(tuple(sorted((one.batch_id, one.item_count or 0) for one in self.by_day.values())))
@@ -139,7 +139,7 @@ def test_publishing_by_key(ledger: Ledger, rounds: int, monkeypatch: pytest.Monk
         shown.allowed.add(tuple(sorted(counts.items())))
         with ledger.writer() as conn:
             built = by_key.build(conn, batch, ledger.job, publications.current(conn, "notes"))
-            publications.publish(conn, batch, "tester", built)
+            publications.publish(conn, batch, "tester", lambda: None, built)
 
     publish(made[0])
     with reading(ledger, shown.allowed) as looks:

@@ -12,7 +12,7 @@ from support.ledger import Ledger
 from test_readers import polling
 
 from nightmill.domain.errors import Blocked, ConfigError, Terminal, Transient
-from nightmill.storage import fence, holds, partitions, rollbacks
+from nightmill.storage import fence, holds, partitions, rollbacks, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold
 
@@ -110,7 +110,10 @@ def test_rows_that_retention_dropped_cannot_be_shown_again(ledger: Ledger) -> No
     with pytest.raises(Terminal, match=r"rows of publication 1 of results\.notes are not all kept"):
         roll_back(ledger)
     with ledger.writer() as conn:
-        assert [(one.publish_seq, one.kept) for one in rollbacks.history(conn, "notes", 9)] == [(2, True), (1, False)]
+        assert [(one.publish_seq, one.kept) for one in view_history.history(conn, "notes", 9)] == [
+            (2, True),
+            (1, False),
+        ]
 
 
 def test_a_plan_is_refused_once_the_view_changed_or_maintenance_is_at_work_on_its_rows(ledger: Ledger) -> None:
@@ -190,7 +193,7 @@ def test_history_tells_what_each_publication_showed_and_who_held_what(ledger: Le
     first, second = published(ledger, 2)
     hold = roll_back(ledger)
     with ledger.writer() as conn:
-        found = rollbacks.history(conn, "notes", 10)
+        found = view_history.history(conn, "notes", 10)
     assert [(one.publish_seq, one.kind, one.batch_ids, one.shown, one.kept) for one in found] == [
         (3, "rollback", [first.batch_id], True, True),
         (2, "publish", [second.batch_id], False, True),
@@ -198,7 +201,7 @@ def test_history_tells_what_each_publication_showed_and_who_held_what(ledger: Le
     ]
     assert [one.hold for one in found] == [hold, None, None]
     with ledger.writer() as conn:
-        assert len(rollbacks.history(conn, "notes", 2)) == 2
+        assert len(view_history.history(conn, "notes", 2)) == 2
 
 
 def test_twenty_readers_see_whole_batches_only_while_a_view_is_rolled_back_and_forth(ledger: Ledger) -> None:

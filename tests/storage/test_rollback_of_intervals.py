@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from psycopg import IsolationLevel
 from support.ledger import Ledger, apply, definition
 
+from nightmill.domain import merging as rules
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
-from nightmill.storage import holds, partitions, publications, rollbacks
+from nightmill.domain.maintenance import refuse_failed
+from nightmill.stages import merging as stage
+from nightmill.storage import holds, merging, partitions, publications, rollbacks, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold
 from nightmill.storage.ledger import Connection
+from nightmill.storage.part_builds import OutOfDate
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -44,7 +47,8 @@ def interval(number: int, days: int = 1) -> tuple[datetime, datetime]:
 def roll_back(ledger: Ledger, number: int | None = None, days: int = 1, to: int | None = None) -> Hold:
     with ledger.writer() as conn:
         plan = rollbacks.plan(conn, "notes", to, None if number is None else interval(number, days))
-        return rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False)[1]
+        built = rollbacks.build(conn, plan)
+        return rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False, built=built)[1]
 
 
 def shown(ledger: Ledger) -> list[int]:
@@ -135,46 +139,114 @@ def test_rows_say_since_when_they_are_shown_again(nights: Ledger) -> None:
     assert min(after.values()) > max(before.values())
 
 
-def _merge(ledger: Ledger, merged: int, batches: list[Batch]) -> None:
-    """What maintenance does with old intervals: their rows in one part, their own parts gone."""
-    with ledger.admin() as conn:
-        conn.execute("set session_replication_role = replica")
-        conn.execute("select nightmill.create_partition('rows_notes', %s)", (merged,))
-        conn.execute("select nightmill.attach_partition('rows_notes', %s)", (merged,))
-        conn.execute("create temporary table copied as select * from nightmill.rows_notes where false")
-        conn.execute(
-            "insert into copied select * from nightmill.rows_notes where part_id = any(%s)", (numbers(*batches),)
-        )
-        conn.execute("update copied set part_id = %s", (merged,))
-        conn.execute("insert into nightmill.rows_notes select * from copied")
-    with ledger.admin() as conn:
-        now = publications.current(conn, "notes", lock=True)
-        assert now is not None
-        listed = publications.parts(conn, now.publish_seq)
-        moved = [replace(one, part_id=merged) if one.batch_id in numbers(*batches) else one for one in listed]
-        publications.flip(conn, "notes", "merge", moved, "maintenance")
-    with ledger.admin(autocommit=True) as conn:
-        for one in batches:
-            assert partitions.retire(conn, "rows_notes", one.batch_id, 5)
+@pytest.fixture
+def merged(nights: Ledger, monkeypatch: pytest.MonkeyPatch) -> list[Batch]:
+    """Nine nights: what no kept publication shows otherwise, the first seven, lies in one part."""
+    monkeypatch.setattr(rules, "MERGE_ABOVE", 4)
+    made = [night(nights, number, items=5 + number) for number in range(9)]
+    sweep(nights)
+    assert nights.sql(MERGED) == [(-1,)]
+    return made
 
 
-def test_a_view_with_merged_parts_rolls_back_whole_and_by_an_interval_that_was_not_merged(nights: Ledger) -> None:
-    old = [night(nights, number) for number in range(3)]
-    first, last = night(nights, 3), night(nights, 4)
-    _merge(nights, -1, old)
-    assert shown(nights) == numbers(*old, first, last)
-    roll_back(nights)  # to a publication that lists the parts of before
-    assert shown(nights) == numbers(*old, first)
-    roll_back(nights, 3)
-    assert shown(nights) == numbers(*old)
+MERGED = "select distinct part_id from nightmill.rows_notes where part_id < 0"
 
 
-def test_an_interval_that_was_merged_with_others_cannot_be_taken_out(nights: Ledger) -> None:
-    old = [night(nights, number) for number in range(3)]
-    _merge(nights, -1, old)
-    with pytest.raises(Terminal, match="are not all kept: retention dropped them, or merged them"):
-        roll_back(nights, 1)
-    assert shown(nights) == numbers(*old)
+def sweep(ledger: Ledger) -> None:
+    refuse_failed(stage.run({"notes": ledger.job}, ledger.admin_dsn))
+
+
+def mend(ledger: Ledger, number: int) -> Batch:
+    """Publish a night of a merged part again, as the stage does."""
+    again = night(ledger, number, items=50, show=False)
+    with ledger.writer() as conn:
+        built = merging.build_beside(conn, again, publications.current(conn, "notes"))
+        publications.publish(conn, again, "tester", lambda: None, built)
+    return again
+
+
+def kept(ledger: Ledger) -> list[int]:
+    with ledger.writer() as conn:
+        return [one.publish_seq for one in view_history.history(conn, "notes", 50) if one.kept]
+
+
+def test_a_publication_whose_nights_were_merged_since_is_shown_again(nights: Ledger, merged: list[Batch]) -> None:
+    assert kept(nights) == [10, 9, 8, 7]  # 7, the oldest, shows just what was merged
+    roll_back(nights, to=8)
+    assert shown(nights) == numbers(*merged[:8])
+    roll_back(nights, to=9)
+    assert shown(nights) == numbers(*merged)
+
+
+def test_what_is_kept_is_named_where_a_publication_is_not(nights: Ledger, merged: list[Batch]) -> None:
+    with pytest.raises(Terminal, match=r"rows of publication 3 .*not all kept") as refused:
+        roll_back(nights, to=3)
+    assert "kept with --to: 9, 8, 7;" in refused.value.remedy
+    assert shown(nights) == numbers(*merged)
+
+
+def test_a_publication_of_which_only_a_part_is_listed_any_more_is_not_kept(nights: Ledger) -> None:
+    for number in range(3):
+        night(nights, number)
+    nights.sql("delete from nightmill.publication_part where publish_seq = 2 and part_id = 1")
+    assert kept(nights) == [3, 1]
+    with pytest.raises(Terminal, match="rows of publication 2"):
+        roll_back(nights, to=2)
+
+
+def test_an_interval_is_taken_out_of_a_merged_part(nights: Ledger, merged: list[Batch]) -> None:
+    hold = roll_back(nights, 2)
+    left = [one for one in merged if one is not merged[2]]
+    counts = nights.sql("select batch_id, count(*) from results.notes group by 1 order by 1")
+    assert counts == [(one.batch_id, one.item_count) for one in left]
+    assert (hold.interval, hold.taken_back) == (interval(2), [merged[2].batch_id])
+    roll_back(nights, to=9)  # and it can be undone
+    assert shown(nights) == numbers(*merged)
+    assert nights.sql("select count(*) from nightmill.part_build") == [(0,)]
+
+
+def test_a_mended_night_of_a_merged_part_goes_back_to_what_it_was(nights: Ledger, merged: list[Batch]) -> None:
+    mend(nights, 2)
+    sweep(nights)
+    roll_back(nights, 2)
+    assert shown(nights) == numbers(*merged)
+
+
+def test_an_interval_whose_earlier_rows_are_gone_is_refused_and_stays(nights: Ledger, merged: list[Batch]) -> None:
+    again = mend(nights, 2)
+    with nights.admin(autocommit=True) as conn:
+        assert partitions.retire(conn, "rows_notes", -1, 5)
+    with pytest.raises(Terminal, match=r"rows of publication \d+ of results\.notes are not all kept"):
+        roll_back(nights, 2)
+    assert shown(nights) == numbers(*merged[:2], *merged[3:], again)
+
+
+@pytest.mark.parametrize("late", ["another night", "a merge", "the night itself"])
+def test_a_part_is_written_anew_again_where_something_was_published_meanwhile(
+    nights: Ledger, merged: list[Batch], late: str
+) -> None:
+    with nights.writer() as conn:
+        plan = rollbacks.plan(conn, "notes", None, interval(2))
+        built = rollbacks.build(conn, plan)
+        if late == "another night":
+            night(nights, 20)
+        elif late == "a merge":
+            night(nights, 20), night(nights, 21)
+            sweep(nights)
+        else:
+            mend(nights, 2)
+        with pytest.raises(OutOfDate):
+            rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False, built=built)
+        conn.rollback()
+        if late == "the night itself":
+            with pytest.raises(Terminal, match="changed since the look"):
+                rollbacks.again(conn, plan)
+            return
+        plan = rollbacks.again(conn, plan)
+        rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False, built=rollbacks.build(conn, plan))
+    assert merged[2].batch_id not in shown(nights)
+    assert set(numbers(*merged)) - {merged[2].batch_id} <= set(shown(nights))
+    assert nights.sql("select count(*) from nightmill.part_build") == [(0,)]
 
 
 def test_readers_see_one_part_of_each_interval_while_one_is_rolled_back(nights: Ledger) -> None:

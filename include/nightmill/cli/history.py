@@ -11,7 +11,7 @@ from nightmill.cli.rollback import hold_fields
 from nightmill.connections import environment_of
 from nightmill.domain.wording import counted
 from nightmill.stages import rollback as stage
-from nightmill.storage.rollbacks import Event
+from nightmill.storage.view_history import Event
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -12,14 +12,24 @@ from nightmill.domain.gaps import told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
-from nightmill.storage import batches, evidence, gaps, holds, prices, provider_batches, publications, rollbacks, usage
+from nightmill.storage import (
+    batches,
+    evidence,
+    gaps,
+    holds,
+    prices,
+    provider_batches,
+    publications,
+    usage,
+    view_history,
+)
 from nightmill.storage.batches import Batch
 from nightmill.storage.evidence import Attempts, Evidence, Request, ShardStanding, Step, Verdict
 from nightmill.storage.holds import Hold
 from nightmill.storage.ledger import Connection
 from nightmill.storage.payloads import evidence_path
 from nightmill.storage.publications import Published
-from nightmill.storage.rollbacks import Event
+from nightmill.storage.view_history import Event
 
 NEWEST_PUBLICATIONS = 10
 
@@ -88,7 +98,7 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         verdicts=evidence.verdicts(conn, batch.batch_id),
         shown=publications.current(conn, batch.view_name),
         held=holds.open_of(conn, batch.view_name),
-        publications=rollbacks.history(conn, batch.view_name, NEWEST_PUBLICATIONS),
+        publications=view_history.history(conn, batch.view_name, NEWEST_PUBLICATIONS),
         history=evidence.history(conn, batch.batch_id, "batch", batch.batch_id),
     )
 

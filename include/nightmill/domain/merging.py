@@ -3,7 +3,7 @@ lie now. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import groupby
 
@@ -45,17 +45,20 @@ class _Unit:
         self.rows = sum(one.counts.get("accepted", 0) + one.counts.get("reused", 0) for one in parts)
 
 
-def where_now(listed: Sequence[Part], contents: Contents) -> list[Part] | None:
-    """A publication's list in the parts that exist, the largest ones first; None where rows of it are gone. `contents`
-    are the batches in each part that exists."""
-    wanted = {one.batch_id for one in listed}
-    lies_in: dict[int, int] = {}
+def lies_in(wanted: Set[int], contents: Contents) -> dict[int, int] | None:
+    """The part that holds each of these batches, the largest ones first, none with rows of another batch; None where
+    rows are gone. `contents` are the batches in each part that exists."""
+    found: dict[int, int] = {}
     for part_id, batch_ids in sorted(contents.items(), key=lambda one: (-len(one[1]), one[0])):
-        if batch_ids <= wanted and batch_ids.isdisjoint(lies_in):
-            lies_in |= dict.fromkeys(batch_ids, part_id)
-    if wanted - lies_in.keys():
-        return None
-    return [replace(one, part_id=lies_in[one.batch_id]) for one in listed]
+        if batch_ids <= wanted and batch_ids.isdisjoint(found):
+            found |= dict.fromkeys(batch_ids, part_id)
+    return None if wanted - found.keys() else found
+
+
+def where_now(listed: Sequence[Part], contents: Contents) -> list[Part] | None:
+    """A publication's list in the parts that exist; None where rows of it are gone."""
+    found = lies_in({one.batch_id for one in listed}, contents)
+    return None if found is None else [replace(one, part_id=found[one.batch_id]) for one in listed]
 
 
 def needed(shown: Sequence[Part], kept: Iterable[Sequence[Part]], contents: Contents) -> set[int]:

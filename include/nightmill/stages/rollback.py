@@ -1,6 +1,7 @@
 """rollback, release and history of a view: a person's commands, and the DAG nightmill_rollback.
 
-A rollback is one transaction: a new publication that shows earlier parts, and a hold on what it took back. Revoking
+A rollback is one transaction: a new publication that shows earlier parts, and a hold on what it took back. An interval
+that was merged with others is taken out of their part before, which is written anew beside the view. Revoking
 answers follows in a second one; killed in between, it is made up for by a retry, or by `release`.
 """
 
@@ -10,18 +11,23 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from typing import Any
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.interval_choice import Interval, choose
 from nightmill.domain.wording import counted
 from nightmill.environment import Environment
-from nightmill.storage import holds, publications, rollbacks
+from nightmill.storage import holds, publications, rollbacks, view_history
 from nightmill.storage.holds import Hold
 from nightmill.storage.ledger import Connection
+from nightmill.storage.part_builds import OutOfDate
 from nightmill.storage.publications import Published
-from nightmill.storage.rollbacks import Event, Plan
+from nightmill.storage.rollbacks import Plan
+from nightmill.storage.view_history import Event
 
 log = logging.getLogger(__name__)
+
+BUILDS = 3  # how often a merged part is written anew because something was published meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,8 @@ def described(plan: Plan, wish: Wish) -> list[str]:
     ]
     held = "runs of that interval are" if plan.interval else "the view is"
     lines.append(f"{held} held until somebody releases it")
+    if plan.halved:
+        lines.append("the interval was merged with others: that period is written anew without it first")
     if wish.revoke:
         lines.append("the answers that only the taken back batches show are asked for again by later runs")
     return lines
@@ -88,10 +96,26 @@ def _batches(numbers: Sequence[int]) -> str:
 def run(env: Environment, wish: Wish, plan: Plan, by: str, request: str | None = None) -> Done:
     """Roll back as planned. Raises Terminal where the view has changed since."""
     with env.ledger() as conn:
-        shown, hold = rollbacks.carry_out(conn, plan, by, reason=wish.reason, revoke=wish.revoke, request=request)
-        conn.commit()
+        shown, hold = _carry_out(conn, wish, plan, by, request)
         log.info("results.%s shows publication %s (rollback)", shown.view_name, shown.publish_seq)
         return _revoke(conn, shown, hold)
+
+
+def _carry_out(conn: Connection, wish: Wish, plan: Plan, by: str, request: str | None) -> tuple[Published, Hold]:
+    options: dict[str, Any] = {"reason": wish.reason, "revoke": wish.revoke, "request": request}
+    for tries_left in range(BUILDS, 0, -1):
+        built = rollbacks.build(conn, plan)
+        try:
+            done = rollbacks.carry_out(conn, plan, by, built=built, **options)
+            break
+        except OutOfDate:
+            conn.rollback()
+            if tries_left == 1:
+                raise
+            log.info("something was published meanwhile: what is left of the merged part is built anew")
+            plan = rollbacks.again(conn, plan)
+    conn.commit()
+    return done
 
 
 def done_before(env: Environment, request: str) -> Done | None:
@@ -145,7 +169,7 @@ def history(env: Environment, view: str, most: int) -> tuple[list[Event], list[H
     """The newest publications of a view and what is held of it. Raises ConfigError where nothing was published."""
     with env.ledger() as conn:
         conn.read_only = True
-        events = rollbacks.history(conn, view, most)
+        events = view_history.history(conn, view, most)
         if not events:
             raise ConfigError(f"No batch was published to a view {view!r}.", "Name it as `publish.view` in job.yaml.")
         return events, holds.open_of(conn, view)

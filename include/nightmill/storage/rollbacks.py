@@ -1,31 +1,30 @@
-"""Rollbacks: an earlier publication's parts shown again by a new publication, and what is known of all of them."""
+"""Rollbacks: an earlier publication's parts, or those of one interval, shown again by a new publication."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
-
-from psycopg.rows import class_row
 
 from nightmill.domain.errors import ConfigError, Terminal, Transient
 from nightmill.domain.interval_choice import Interval
+from nightmill.domain.merging import where_now
 from nightmill.domain.parts import Part
 from nightmill.domain.publish_settings import PublishMode
-from nightmill.domain.rollback_parts import parts_for
-from nightmill.storage import holds, publications, sql
+from nightmill.storage import holds, merging, part_builds, publications, sql, view_history
 from nightmill.storage.holds import Hold, NewHold
 from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
 
 KINDS = ("publish", "rollback")  # what can be gone back to: the others change no reader's rows
+NEWEST = 50  # publications among which those that are kept are named
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What a rollback would do: show `parts`, which are those of publication `target`, or of one interval of it. None
-    as the target: the interval is shown no more."""
+    as the target: the interval is shown no more. `halved` are merged parts that hold what is taken back beside what
+    stays: they are written anew first."""
 
     shown: Published
     target: int | None
@@ -33,30 +32,7 @@ class Plan:
     parts: list[Part]
     taken_back: list[int]
     brought_back: list[Part]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A publication of a view's history. `kept` says whether the rows of all its parts are still there; `hold` is what
-    a rollback set."""
-
-    publish_seq: int
-    kind: str
-    batch_id: int | None
-    published_at: datetime
-    published_by: str
-    approved_by: str | None
-    note: str | None
-    counts: dict[str, int]
-    gaps: int
-    shown: bool
-    interval_start: datetime | None
-    interval_end: datetime | None
-    intervals: int
-    batch_ids: list[int]
-    part_ids: list[int]
-    kept: bool = False
-    hold: Hold | None = None
+    halved: tuple[int, ...] = ()
 
 
 def plan(conn: Connection, view: str, to: int | None = None, interval: Interval | None = None) -> Plan:
@@ -75,7 +51,10 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
             f"Publication {target} of results.{view} is of before the view showed intervals, and has none.",
             f"Name a later one with --to: `python -m nightmill history {view}` lists them.",
         )
-    return _planned(conn, shown, now, then, {one.batch_id for one in then}, target, None)
+    found = _where_now(conn, shown, then)
+    if not found or not _listed_whole(conn, view, target):
+        raise _not_kept(conn, view, target)
+    return _planned(shown, now, found, target, None)
 
 
 def _target(conn: Connection, shown: Published, to: int | None) -> int:
@@ -119,64 +98,122 @@ def _plan_interval(conn: Connection, shown: Published, now: list[Part], interval
     values = {"view_name": view, "publish_seq": shown.publish_seq, "batch_id": mine.batch_id}
     bounds = {"interval_start": interval[0], "interval_end": interval[1]}
     row = conn.execute(sql.text("rollback_interval_before"), values | bounds).fetchone()
-    wanted = {one.batch_id for one in now} - {mine.batch_id} | set(row[1] if row else ())
-    then = publications.parts(conn, row[0]) if row else []
-    return _planned(conn, shown, now, then, wanted, row[0] if row else None, interval)
+    target = int(row[0]) if row else None
+    back = [one for one in publications.parts(conn, row[0]) if one.batch_id in row[1]] if row else []
+    left = [one for one in now if one is not mine]
+    found = _where_now(conn, shown, [*left, *back])
+    if found is not None:
+        return _planned(shown, now, found, target, interval)
+    found = _where_now(conn, shown, back)
+    if found is None:
+        raise _not_kept(conn, view, target)
+    return _planned(shown, now, [*left, *found], target, interval, halved=(mine.part_id,))
 
 
 def _planned(
-    conn: Connection,
     shown: Published,
     now: Sequence[Part],
     then: Sequence[Part],
-    wanted: Collection[int],
     target: int | None,
     interval: Interval | None,
+    halved: tuple[int, ...] = (),
 ) -> Plan:
-    kept = rows_kept(conn, shown.view_name, {one.part_id for one in (*now, *then)})
-    then = [one for one in then if one.part_id in kept]
-    found = parts_for(wanted, then, now)
-    if found is None or (target is not None and not wanted):
-        raise _not_kept(shown.view_name, target)
     since = {one.batch_id: one.shown_since for one in now}
-    parts = [replace(one, shown_since=since.get(one.batch_id)) for one in found]
+    parts = [replace(one, shown_since=since.get(one.batch_id)) for one in then]
     return Plan(
         shown=shown,
         target=target,
         interval=interval,
         parts=parts,
-        taken_back=sorted(since.keys() - set(wanted)),
+        taken_back=sorted(since.keys() - {one.batch_id for one in parts}),
         brought_back=[one for one in parts if one.batch_id not in since],
+        halved=halved,
     )
 
 
-def _not_kept(view: str, target: int | None) -> Terminal:
+def _where_now(conn: Connection, shown: Published, listed: Sequence[Part]) -> list[Part] | None:
+    """A list in the parts that exist; None where rows of it are gone. Only intervals are merged: by key, a batch's own
+    part is not what the view showed of it."""
+    if shown.mode is PublishMode.BY_INTERVAL:
+        return where_now(listed, view_history.contents(conn, shown.view_name))
+    part_ids = {one.part_id for one in listed}
+    return list(listed) if view_history.rows_kept(conn, shown.view_name, part_ids) == part_ids else None
+
+
+def _listed_whole(conn: Connection, view: str, publish_seq: int) -> bool:
+    row = conn.execute(sql.text("publication_get"), {"view_name": view, "publish_seq": publish_seq}).fetchone()
+    return row is not None and bool(row[3])
+
+
+def _not_kept(conn: Connection, view: str, target: int | None) -> Terminal:
     of = f"of publication {target} " if target is not None else ""
+    kept = [one for one in view_history.history(conn, view, NEWEST) if one.kept and one.kind in KINDS and not one.shown]
+    numbers = ", ".join(str(one.publish_seq) for one in kept)
+    named = f"Name one that is kept with --to: {numbers}" if kept else "No earlier publication is kept"
     return Terminal(
         f"The rows {of}of results.{view} are not all kept: retention dropped them, or merged them with others.",
-        f"`python -m nightmill history {view}` says what is kept; or run the job again for what is wrong.",
+        f"{named}; or run the job again for what is wrong.",
     )
+
+
+def again(conn: Connection, one: Plan) -> Plan:
+    """The same rollback of one interval, from what the view shows by now. Raises Terminal where it would change
+    something else."""
+    now = plan(conn, one.shown.view_name, None, one.interval)
+    if now.taken_back != one.taken_back or _batches(now.brought_back) != _batches(one.brought_back):
+        raise _changed(one.shown.view_name, now.shown)
+    return now
+
+
+def _batches(parts: Sequence[Part]) -> list[int]:
+    return [one.batch_id for one in parts]
+
+
+def _changed(view: str, now: Published | None) -> Terminal:
+    return Terminal(
+        f"results.{view} changed since the look: it shows publication {now.publish_seq if now else 'none'}.",
+        "Look at `python -m nightmill history`, and roll back again if that is still right.",
+    )
+
+
+def build(conn: Connection, one: Plan) -> Built | None:
+    """The merged part that holds what is taken back, written anew without it, in chunks that are committed; None where
+    nothing of the plan was merged."""
+    if not one.halved:
+        return None
+    listed = publications.parts(conn, one.shown.publish_seq)
+    gone = [part for part in listed if part.batch_id in one.taken_back]
+    return merging.build_without(conn, one.shown, gone[0].batch_id, gone)
 
 
 def carry_out(
-    conn: Connection, one: Plan, by: str, *, reason: str | None, revoke: bool, request: str | None = None
+    conn: Connection,
+    one: Plan,
+    by: str,
+    *,
+    reason: str | None,
+    revoke: bool,
+    request: str | None = None,
+    built: Built | None = None,
 ) -> tuple[Published, Hold]:
-    """Show what was planned and hold what is taken back, in the caller's transaction. Raises Terminal where something
-    was published since the plan was made, or its rows were dropped since."""
+    """Show what was planned, with what was `built` for it, and hold what is taken back, in the caller's transaction.
+    Raises Terminal where something was published since the plan was made, or its rows were dropped since; OutOfDate
+    where that happened while a part was built."""
     view = one.shown.view_name
     before = publications.current(conn, view, lock=True)
+    if built is not None:
+        part_builds.attach(conn, built, before.publish_seq if before else None)
     if before is None or before.publish_seq != one.shown.publish_seq:
-        raise Terminal(
-            f"results.{view} changed since the look: it shows publication {before.publish_seq if before else 'none'}.",
-            "Look at `python -m nightmill history`, and roll back again if that is still right.",
-        )
-    returning = [part.batch_id for part in one.brought_back]
+        raise _changed(view, before)
+    returning = _batches(one.brought_back)
     if conn.execute(sql.text("fences_try_shared"), {"batch_ids": returning}).fetchone() is not None:
         raise Transient(f"Maintenance works on a batch that results.{view} would show again.", "Roll back again.")
-    parts = {part.part_id for part in one.parts}
-    if rows_kept(conn, view, parts) != parts:
-        raise _not_kept(view, one.target)
-    now_shown = publications.flip(conn, view, "rollback", one.parts, by, note=reason)
+    anew = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
+    listed = [replace(part, part_id=anew.get(part.part_id, part.part_id)) for part in one.parts]
+    parts = {part.part_id for part in listed}
+    if view_history.rows_kept(conn, view, parts) != parts:
+        raise _not_kept(conn, view, one.target)
+    now_shown = publications.flip(conn, view, "rollback", listed, by, note=reason)
     hold = holds.add(
         conn,
         NewHold(
@@ -210,23 +247,3 @@ def intervals_changed(conn: Connection, hold: Hold) -> list[Interval]:
     """The intervals whose rows a rollback changed, which consumers may want to read again."""
     values = {"taken_back": hold.taken_back, "publish_seq": hold.publish_seq}
     return [(start, end) for start, end in conn.execute(sql.text("rollback_intervals"), values).fetchall()]
-
-
-def rows_kept(conn: Connection, view: str, part_ids: Collection[int]) -> set[int]:
-    """Those of some parts whose rows a view can show."""
-    values = {"parent": f"rows_{view}", "part_ids": list(part_ids)}
-    return {row[0] for row in conn.execute(sql.text("rows_kept"), values).fetchall()}
-
-
-def history(conn: Connection, view: str, most: int) -> list[Event]:
-    """The newest publications of a view."""
-    with conn.cursor(row_factory=class_row(Event)) as cursor:
-        found: list[Event] = cursor.execute(
-            sql.text("publications_history"), {"view_name": view, "most": most}
-        ).fetchall()
-    kept = rows_kept(conn, view, {part for one in found for part in one.part_ids})
-    set_by = holds.of_publications(conn, view, [one.publish_seq for one in found])
-    changes: list[dict[str, Any]] = [
-        {"kept": bool(one.part_ids) and kept >= set(one.part_ids), "hold": set_by.get(one.publish_seq)} for one in found
-    ]
-    return [replace(one, **change) for one, change in zip(found, changes, strict=True)]
