@@ -15,6 +15,7 @@ from nightmill.domain.parts import Part
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.rollback_parts import parts_for
 from nightmill.storage import holds, publications, sql
+from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold, NewHold
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.publications import Published
@@ -198,12 +199,23 @@ def revoke_answers(conn: Connection, hold: Hold) -> int:
     changes nothing."""
     if not hold.revoke or hold.revoked is not None:
         return hold.revoked or 0
-    shown = [one.part_id for one in publications.parts(conn, hold.publish_seq)]
-    query = sql.text("results_revoke").format(rows=sql.rows_table(hold.view_name))
-    revoked = conn.execute(query, {"taken_back": hold.taken_back, "shown": shown}).rowcount
+    revoked = _revoke(conn, hold.view_name, hold.taken_back, hold.publish_seq)
     with refusals():
         conn.execute(sql.text("hold_note_revoked"), {"hold_id": hold.hold_id, "revoked": revoked})
     return revoked
+
+
+def revoke_rejected(conn: Connection, batch: Batch) -> int:
+    """Take the answers of a batch that a person rejected out of reuse, except those that readers see; returns how
+    many."""
+    shown = publications.current(conn, batch.view_name)
+    return _revoke(conn, batch.view_name, [batch.batch_id], shown.publish_seq if shown else None)
+
+
+def _revoke(conn: Connection, view: str, taken_back: list[int], publish_seq: int | None) -> int:
+    shown = [one.part_id for one in publications.parts(conn, publish_seq)] if publish_seq is not None else []
+    query = sql.text("results_revoke").format(rows=sql.rows_table(view))
+    return conn.execute(query, {"taken_back": taken_back, "shown": shown}).rowcount
 
 
 def intervals_changed(conn: Connection, hold: Hold) -> list[Interval]:
