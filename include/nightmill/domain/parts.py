@@ -35,6 +35,13 @@ class Part:
         start, end = self.interval
         return start is not None and end is not None and start < end
 
+    def lies_within(self, start: datetime | None, end: datetime | None) -> bool:
+        """Whether its interval is this one, or a stretch of it."""
+        if None in (start, end, *self.interval):
+            return False
+        assert start and end and self.interval_start and self.interval_end
+        return start <= self.interval_start and self.interval_end <= end
+
     def overlaps(self, other: Part) -> bool:
         """Whether some moment lies in both."""
         (start, end), (other_start, other_end) = self.interval, other.interval
