@@ -69,7 +69,7 @@ def test_rows_tell_their_interval_and_since_when_their_night_is_shown(nights: Le
 def test_a_run_that_was_frozen_before_the_one_that_is_shown_is_refused(nights: Ledger) -> None:
     older, newer = night(nights, 0), night(nights, 0)
     nights.publish(newer)
-    with pytest.raises(Terminal, match="A newer run of this interval is shown"):
+    with pytest.raises(Terminal, match="shows a newer run of this interval"):
         nights.publish(older)
     assert nights.sql(SHOWN) == [(newer.batch_id, 5)]
 

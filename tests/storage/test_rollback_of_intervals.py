@@ -172,7 +172,7 @@ def test_a_view_with_merged_parts_rolls_back_whole_and_by_an_interval_that_was_n
 def test_an_interval_that_was_merged_with_others_cannot_be_taken_out(nights: Ledger) -> None:
     old = [night(nights, number) for number in range(3)]
     _merge(nights, -1, old)
-    with pytest.raises(Terminal, match="are not all kept: retention dropped them, or merged them"):
+    with pytest.raises(Terminal, match="are not all kept: maintenance dropped some, or merged them"):
         roll_back(nights, 1)
     assert shown(nights) == numbers(*old)
 

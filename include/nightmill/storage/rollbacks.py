@@ -65,7 +65,7 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
     ConfigError for a view that shows nothing or a publication that is none, Terminal where nothing is kept."""
     shown = publications.current(conn, view)
     if shown is None:
-        raise ConfigError(f"No batch was published to a view {view!r}.", "Name a view as `publish.view` in job.yaml.")
+        raise ConfigError(f"No batch was published to a view {view!r}.", "Name it as job.yaml does (`publish.view`).")
     now = publications.parts(conn, shown.publish_seq)
     if interval is not None:
         return _plan_interval(conn, shown, now, interval)
@@ -73,7 +73,7 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
     then = publications.parts(conn, target)
     if shown.mode is PublishMode.BY_INTERVAL and not all(one.has_interval for one in then):
         raise Terminal(
-            f"Publication {target} of results.{view} is of before the view showed intervals, and has none.",
+            f"Publication {target} of results.{view} was made before the view showed intervals: it has none.",
             f"Name a later one with --to: `python -m nightmill history {view}` lists them.",
         )
     return _planned(conn, shown, now, then, {one.batch_id for one in then}, target, None)
@@ -154,8 +154,8 @@ def _planned(
 def _not_kept(view: str, target: int | None) -> Terminal:
     of = f"of publication {target} " if target is not None else ""
     return Terminal(
-        f"The rows {of}of results.{view} are not all kept: retention dropped them, or merged them with others.",
-        f"`python -m nightmill history {view}` says what is kept; or run the job again for what is wrong.",
+        f"The rows {of}of results.{view} are not all kept: maintenance dropped some, or merged them with others.",
+        f"Name a publication that is kept: `python -m nightmill history {view}` lists them. Or run the job again.",
     )
 
 
@@ -166,14 +166,17 @@ def carry_out(
     was published since the plan was made, or its rows were dropped since."""
     view = one.shown.view_name
     before = publications.current(conn, view, lock=True)
-    if before is None or before.publish_seq != one.shown.publish_seq:
+    now = before.publish_seq if before else "none"
+    if now != one.shown.publish_seq:
         raise Terminal(
-            f"results.{view} changed since the look: it shows publication {before.publish_seq if before else 'none'}.",
-            "Look at `python -m nightmill history`, and roll back again if that is still right.",
+            f"results.{view} has changed meanwhile: it shows publication {now} now.",
+            f"Look at `python -m nightmill history {view}`, and roll back again if that is still right.",
         )
     returning = [part.batch_id for part in one.brought_back]
     if conn.execute(sql.text("fences_try_shared"), {"batch_ids": returning}).fetchone() is not None:
-        raise Transient(f"Maintenance works on a batch that results.{view} would show again.", "Roll back again.")
+        raise Transient(
+            f"Maintenance works on a batch that results.{view} would show again.", "Roll back again in a minute."
+        )
     parts = {part.part_id for part in one.parts}
     if rows_kept(conn, view, parts) != parts:
         raise _not_kept(view, one.target)
