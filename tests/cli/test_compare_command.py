@@ -67,6 +67,17 @@ def test_two_prompts_are_told_apart_by_what_they_accept_get_right_and_cost(
     assert float(whole["new"]["cost"]) == pytest.approx(float(second.receipt.paid)) if second.receipt else False
 
 
+def test_by_key_a_batchs_rows_count_once_although_what_is_shown_holds_them_too(
+    deployed: Pipeline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deployed.edit("job.yaml", "publish: {view: notes}", "publish: {view: keyed, mode: by_key}")
+    deployed.apply()
+    run_unchecked(deployed)
+    run_unchecked(deployed, "run-2")
+    assert main(["compare", "1", "2"]) == 0
+    assert "rows: 20 the same, 0 changed, 0 only in A, 0 only in B" in capsys.readouterr().out
+
+
 def test_what_cannot_be_compared_is_named_with_the_way_out(
     deployed: Pipeline, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,7 +47,7 @@ def test_what_is_no_preview_is_refused_before_anything_is_triggered(
 ) -> None:
     shown = run_unchecked(pipeline).batch
     assert main(["publish", "--batch", str(shown.batch_id)]) == 1
-    assert "is PUBLISHED (published): it is no preview" in capsys.readouterr().err
+    assert "is PUBLISHED (published): it is not a preview" in capsys.readouterr().err
     assert main(["publish", "--batch", "99"]) == 1
     assert "There is no batch 99" in capsys.readouterr().err
     assert triggered == []

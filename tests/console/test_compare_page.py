@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -114,6 +115,41 @@ def test_a_sample_is_no_more_than_a_sample(pipeline: Pipeline, reviewer: TestCli
     assert text.count("<td>title</td>") == MOST_ROWS
 
 
+def sample(browser: TestClient, batch_id: int) -> list[str]:
+    """The ids of the changed rows."""
+    return re.findall(r'<th scope="row">(doc-\d+)</th><td>\w+</td><td>title</td>', page(browser, batch_id).text)
+
+
+def test_by_key_the_sample_is_of_all_rows_that_readers_see(pipeline: Pipeline, reviewer: TestClient) -> None:
+    pipeline.edit("job.yaml", "publish: {view: notes}", "compare: {}\npublish: {view: keyed, mode: by_key}")
+    pipeline.apply()
+    run_unchecked(pipeline)
+    pipeline.sql("delete from documents where id > 'doc-02'")
+    for number, changed in enumerate(("doc-01", "doc-02")):
+        pipeline.sql("update documents set version = '2', body = 'Other words. ' || body where id = %s", changed)
+        made = run_unchecked(pipeline, f"delta-{number}")
+        assert sample(reviewer, made.batch.batch_id) == [changed]
+        pipeline.sql("delete from documents where id = %s", changed)
+
+
+def test_by_interval_the_sample_is_of_all_intervals_that_a_run_replaces(
+    pipeline: Pipeline, reviewer: TestClient
+) -> None:
+    pipeline.edit("job.yaml", "publish: {view: notes}", "compare: {}\npublish: {view: nights, mode: by_interval}")
+    pipeline.apply()
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
+    pipeline.sql("create table everything as select * from documents")
+    for number, half in enumerate(("id = 'doc-01'", "id = 'doc-02'")):
+        pipeline.sql("delete from documents")
+        pipeline.sql(f"insert into documents select * from everything where {half}")
+        run_unchecked(pipeline, f"night-{number}", data_interval_start=days[number], data_interval_end=days[number + 1])
+    pipeline.sql("insert into documents select * from everything where id = 'doc-01'")
+    pipeline.sql("update documents set version = '2', body = 'Other words. ' || body")
+    both: dict[str, Any] = {"data_interval_start": days[0], "data_interval_end": days[2]}
+    made = run_unchecked(pipeline, "wide", params={"replace_intervals": True}, **both)
+    assert sorted(sample(reviewer, made.batch.batch_id)) == ["doc-01", "doc-02"]
+
+
 def test_a_batch_without_a_comparison_says_how_to_get_one(pipeline: Pipeline, reviewer: TestClient) -> None:
     made = run_unchecked(pipeline)
     text = words(page(reviewer, made.batch.batch_id))
@@ -149,10 +185,10 @@ def test_a_batch_of_another_dag_is_not_found_and_a_stranger_sees_nothing(
 
 
 def test_only_the_reviewers_role_may_call_for_rows(pipeline: Pipeline, dsn: Any, stopped: int) -> None:
-    call = "select count(*) from nightmill.changed_rows(2, 1, array['title'], null, 5)"
+    call = "select count(*) from nightmill.changed_rows(2, 1, 1, array['title'], null, 5)"
     with ledger.connect(dsn(REVIEWER)) as conn:
         assert conn.execute(call).fetchall() == [(5,)]
-        nothing = "select count(*) from nightmill.changed_rows(2, 99, array['title'], null, 5)"
+        nothing = "select count(*) from nightmill.changed_rows(2, 99, 1, array['title'], null, 5)"
         assert conn.execute(nothing).fetchall() == [(0,)]
     for refused in (dsn(CONSOLE), pipeline.writer_dsn):
         with ledger.connect(refused) as conn, pytest.raises(Exception, match="permission denied"):

@@ -82,7 +82,7 @@ def test_each_publication_has_its_asset_event_and_a_dry_run_has_none(told: Lette
         events = [event["extra"] for event in site.client.asset_events(LETTERS, run_id)]
         batch_id = site.batch(run_id)["batch_id"]
         (seq,) = site.sql("select publish_seq from nightmill.publication where batch_id = %s", batch_id)[0]
-        shown: dict[str, object] = {"view": "letters", "batch_id": batch_id, "publish_seq": seq}
+        shown: dict[str, object] = {"view": "letters", "batch_id": batch_id, "publish_seq": seq, "kind": "publish"}
         shown |= {"data_interval_start": None, "data_interval_end": None}  # a run by REST without a logical date
         assert [{name: event[name] for name in shown} for event in events] == [shown]
 

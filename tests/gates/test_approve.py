@@ -10,6 +10,7 @@ from support.pipeline import Pipeline
 from support.steps import batch_of, run_unchecked
 
 from nightmill import maintenance
+from nightmill.domain.dead_letters import Choice
 from nightmill.domain.errors import Blocked, BrokenJobFolder, Terminal
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.maintenance import Sweep
@@ -17,7 +18,7 @@ from nightmill.domain.states import BatchState
 from nightmill.gates import approve as gate
 from nightmill.gates import compare, question_text
 from nightmill.gates.port import Passed, Verdict, Waiting
-from nightmill.stages import publish
+from nightmill.stages import publish, replay
 from nightmill.storage.batches import Batch
 
 YES = gate.Answer(True, "anna", datetime(2026, 12, 1, tzinfo=UTC))
@@ -69,6 +70,45 @@ def test_a_rejection_ends_the_batch_with_its_reason_and_by_whom(pipeline: Pipeli
         answer(pipeline, batch, YES)
     with pytest.raises(Terminal, match="is REJECTED"):
         approve(pipeline, batch, clears=9)
+
+
+def test_a_rejection_revokes_the_answers_of_the_batch_where_the_job_says_so(pipeline: Pipeline) -> None:
+    shown = run_unchecked(pipeline).batch.batch_id
+    pipeline.edit("job.yaml", "publish:", "approve: {revoke_rejected: true}\npublish:")
+    pipeline.sql("update documents set version = '2', body = body || '.' where id <= 'doc-05'")
+    batch = settled(pipeline, "run-2")  # five answers of its own, fifteen that readers see
+    checked(pipeline, batch)
+    waiting = approve(pipeline, batch)
+    assert isinstance(waiting, Waiting)
+    with pipeline.env.ledger() as conn:
+        assert "its answers are not reused" in question_text.of(conn, batch, waiting, "page").body
+    with pytest.raises(Terminal, match=r"the dates are wrong; its answers are not reused\).*that was not revoked"):
+        answer(pipeline, batch, NO)
+    assert pipeline.sql("select details ->> 'revoked' from nightmill.gate_verdict where verdict = 'rejected'") == [
+        ("5",)
+    ]
+    with pytest.raises(Terminal, match="were revoked when anna rejected it"):
+        replay.look(pipeline.env, pipeline.live, batch.batch_id, Choice())
+    assert pipeline.sql("select distinct batch_id from results.notes") == [(shown,)]
+    again = settled(pipeline, "run-3")
+    assert batch_of(pipeline, again.batch_id).counts == {"reused": 15, "accepted": 5}
+
+
+def test_a_rejection_revokes_nothing_where_the_job_does_not_say_so_or_nobody_answered(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish:", "approve: {on_timeout: reject, revoke_rejected: true}\npublish:")
+    timed_out = settled(pipeline)
+    checked(pipeline, timed_out)
+    approve(pipeline, timed_out)
+    pipeline.clock_offset += timedelta(hours=72)
+    with pytest.raises(Terminal, match="rejected by the time-out"):
+        approve(pipeline, timed_out)
+    pipeline.edit("job.yaml", "revoke_rejected: true", "revoke_rejected: false")
+    rejected = settled(pipeline, "run-2")
+    checked(pipeline, rejected)
+    approve(pipeline, rejected)
+    with pytest.raises(Terminal, match="rejected by anna"):
+        answer(pipeline, rejected, NO)
+    assert batch_of(pipeline, settled(pipeline, "run-3").batch_id).counts == {"reused": 20}
 
 
 def test_a_retry_asks_for_no_second_answer_and_a_clear_does(pipeline: Pipeline, batch: Batch) -> None:

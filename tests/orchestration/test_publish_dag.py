@@ -133,7 +133,7 @@ def test_the_task_asks_with_numbers_and_a_link_and_records_the_answer(
     assert asked["assigned_users"] == [{"id": "anna", "name": "anna"}]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
 
-    with pytest.raises(AirflowFailException, match="bob is none of approve"):
+    with pytest.raises(AirflowFailException, match="bob is not one of approve"):
         task.execute_complete(desk.context, answer("Approve", "bob"))  # type: ignore[arg-type]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
     with pytest.raises(AirflowFailException, match="rejected by anna: the dates are wrong"):
@@ -202,7 +202,7 @@ def test_a_preview_is_taken_up_asked_about_and_shown_with_the_event_of_its_view(
     assert events == [("nightmill.results.notes", staged.batch_id)]
     assert pipeline.sql("select count(*) from results.notes") == [(3,)]
     (pipeline.folder / "job.yaml").unlink()
-    with pytest.raises(AirflowFailException, match="There is no job folder notes any more"):
+    with pytest.raises(AirflowFailException, match="The job folder notes is gone"):
         publish_dag.compare(root, staged.batch_id)
 
 

@@ -58,6 +58,18 @@ def test_the_consumer_works_once_on_each_night_whose_event_came_twice(consumer: 
     ]
 
 
+def test_the_consumer_works_on_each_night_that_a_rollback_changed(consumer: Any) -> None:
+    nights = consumer.task_dict["nights"].python_callable
+    first, second, third = (f"2026-02-0{day}T01:00:00+00:00" for day in (1, 2, 3))
+    back = {"kind": "rollback", "intervals": [[first, second], [second, third]]}
+    events = [_event(first, second, 3), _event_of({"view": "contract_terms", "batch_id": 1, "publish_seq": 4} | back)]
+    found = nights(triggering_asset_events=TriggeringAssetEventsAccessor.build(iter(events)))
+    assert found == [
+        {"start": first, "end": second, "publish_seq": 4},
+        {"start": second, "end": third, "publish_seq": 4},
+    ]
+
+
 def test_the_page_says_of_a_backfill_what_airflow_does() -> None:
     from airflow.models.backfill import Backfill, ReprocessBehavior
 
@@ -67,13 +79,17 @@ def test_the_page_says_of_a_backfill_what_airflow_does() -> None:
 
 
 def _event(start: str | None, end: str | None, publish_seq: int) -> AssetEventDagRunReferenceResult:
+    extra = {"view": "contract_terms", "batch_id": publish_seq, "publish_seq": publish_seq, "kind": "publish"}
+    return _event_of(extra | {"data_interval_start": start, "data_interval_end": end})
+
+
+def _event_of(extra: dict[str, Any]) -> AssetEventDagRunReferenceResult:
     asset = tasks.asset("contract_terms")
-    extra = {"view": "contract_terms", "batch_id": publish_seq, "publish_seq": publish_seq}
     return AssetEventDagRunReferenceResult.model_validate(
         {
             "asset": {"name": asset.name, "uri": asset.uri, "extra": {}},
             "source_aliases": [{"name": tasks.asset_name("contract_terms")}],
-            "extra": extra | {"data_interval_start": start, "data_interval_end": end},
+            "extra": extra,
             "source_task_id": "publish", "source_dag_id": "nightmill_contract_terms", "source_run_id": "scheduled__1",
             "source_map_index": -1, "timestamp": "2026-02-02T02:00:00Z",
         }

@@ -8,7 +8,7 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import run_unchecked, set_faults
 
-from nightmill.domain.errors import BrokenJobFolder, SourceError
+from nightmill.domain.errors import Blocked, BrokenJobFolder, SourceError
 from nightmill.stages import publish
 from nightmill.validators.definition import check_definition
 
@@ -51,6 +51,34 @@ def test_deltas_deletions_and_an_old_backfill(keyed: Pipeline) -> None:
     assert keyed.sql(SHOWN) == [(1, 18), (delta.batch.batch_id, 1)]
     again = publish.run(keyed.env, keyed.live, old.batch.batch_id, "tester")
     assert again is not None
+
+
+def test_compare_judges_what_a_delta_changes_and_not_what_it_leaves_as_it_is_shown(keyed: Pipeline) -> None:
+    keyed.edit("job.yaml", "publish:", "compare: {max_changed_share: 0.6}\npublish:")
+    run_unchecked(keyed, "all", **of_night(0))
+    run_delta(keyed, "doc-01", "doc-02", changed="doc-02")
+    delta = run_delta(keyed, "doc-02", "doc-03", "doc-99", changed="doc-03")  # of another batch than the last one
+    [(details,)] = keyed.sql(
+        "select details from nightmill.gate_verdict where gate = 'compare' and batch_id = %s", delta
+    )
+    whole = next(one for one in details["slices"] if one["by"] == "all")
+    assert (details["baseline"], details["findings"]) == (2, [])
+    assert whole["rows"] == {"added": 1, "gone": 18, "kept": 2, "changed": 1}
+    with pytest.raises(Blocked, match=r"100\.0% of the rows that stayed have changed"):
+        run_delta(keyed, "doc-04", changed="doc-04")
+    assert keyed.sql(SHOWN) == [(1, 17), (2, 1), (3, 3)]
+
+
+def run_delta(keyed: Pipeline, *ids: str, changed: str) -> int:
+    """A run of a few ids, one of which has other words than before."""
+    keyed.sql("create table if not exists everything as select * from documents")
+    keyed.sql("delete from documents")
+    keyed.sql("insert into documents select * from everything where id = any (%s)", list(ids))
+    if "doc-99" in ids:
+        keyed.documents([("doc-99", "1", "acme", "A new text.")])
+    keyed.sql("update documents set version = '2', body = 'Other words. ' || body where id = %s", changed)
+    keyed.sql("update everything set version = '2', body = 'Other words. ' || body where id = %s", changed)
+    return run_unchecked(keyed, f"delta of {changed}", **of_night(int(changed[-2:]))).batch.batch_id
 
 
 def test_a_mark_that_is_no_boolean_is_refused(keyed: Pipeline) -> None:

@@ -201,7 +201,7 @@ def test_clear_freeze_snapshot_of_a_batch_that_ended_without_data_opens_a_new_on
     for name, stage in stages_after_freeze(pipeline, ended.batch_id).items():
         with pytest.raises(Terminal, match=rf"is {end} .*nothing was published\..*clear freeze_snapshot") as red:
             stage()
-        assert "every accepted answer is reused" in red.value.remedy, name
+        assert "reuses every accepted answer" in red.value.remedy, name
     with pytest.raises(Terminal, match=f"is {end}"):  # a retry, of a task whose batch somebody has ended meanwhile
         pipeline.freeze(first_try=False)
     assert written(pipeline) == before

@@ -183,6 +183,26 @@ def test_an_interval_is_compared_with_the_same_interval_and_may_not_lose_most_of
     reconciled(pipeline, batch_of(pipeline, again))
 
 
+def test_a_run_that_replaces_several_intervals_is_compared_with_the_rows_of_all_of_them(pipeline: Pipeline) -> None:
+    pipeline.edit("job.yaml", "publish: {view: notes}", "publish: {view: nights, mode: by_interval}")
+    pipeline.apply()
+    days = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
+    pipeline.sql("create table everything as select * from documents")
+    for number, half in enumerate(("id <= 'doc-10'", "id > 'doc-10'")):
+        pipeline.sql("delete from documents")
+        pipeline.sql(f"insert into documents select * from everything where {half}")
+        run_unchecked(pipeline, f"night-{number}", data_interval_start=days[number], data_interval_end=days[number + 1])
+    pipeline.sql("delete from documents where id > 'doc-18'")  # 8 of the second night, none of the first
+    both: dict[str, Any] = {"data_interval_start": days[0], "data_interval_end": days[2]}
+    wide = pipeline.freeze("wide", params={"replace_intervals": True}, **both)
+    pipeline.drive(pipeline.plan(wide))
+    with pytest.raises(Blocked, match=r"60\.0% of the 20 rows that are shown of this interval are gone"):
+        reconciled(pipeline, wide)
+    pipeline.edit("job.yaml", "mode: by_interval", "mode: by_interval, max_loss: 0.6")
+    publish_unchecked(pipeline, batch_of(pipeline, wide.batch_id))
+    assert pipeline.sql("select batch_id, count(*) from results.nights group by 1") == [(wide.batch_id, 8)]
+
+
 def test_a_row_that_stands_in_for_a_gap_is_no_answer(pipeline: Pipeline) -> None:
     pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.8, rules: [{show: null_row}]}\npublish:")
     pipeline.edit("job.yaml", "publish:", "compare: {max_gone_share: 0.1}\npublish:")

@@ -128,7 +128,7 @@ def test_a_plan_is_refused_once_the_view_changed_or_maintenance_is_at_work_on_it
     ):
         rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False)
     ledger.publish(ledger.validating(5))
-    with ledger.writer() as conn, pytest.raises(Terminal, match="changed since the look: it shows publication 3"):
+    with ledger.writer() as conn, pytest.raises(Terminal, match="has changed meanwhile: it shows publication 3 now"):
         rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False)
 
 

@@ -181,7 +181,7 @@ def test_a_publication_whose_nights_were_merged_since_is_shown_again(nights: Led
 def test_what_is_kept_is_named_where_a_publication_is_not(nights: Ledger, merged: list[Batch]) -> None:
     with pytest.raises(Terminal, match=r"rows of publication 3 .*not all kept") as refused:
         roll_back(nights, to=3)
-    assert "kept with --to: 9, 8, 7;" in refused.value.remedy
+    assert "kept with --to: 9, 8, 7." in refused.value.remedy
     assert shown(nights) == numbers(*merged)
 
 
@@ -239,7 +239,7 @@ def test_a_part_is_written_anew_again_where_something_was_published_meanwhile(
             rollbacks.carry_out(conn, plan, "tester", reason=None, revoke=False, built=built)
         conn.rollback()
         if late == "the night itself":
-            with pytest.raises(Terminal, match="changed since the look"):
+            with pytest.raises(Terminal, match="has changed meanwhile"):
                 rollbacks.again(conn, plan)
             return
         plan = rollbacks.again(conn, plan)

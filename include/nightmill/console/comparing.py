@@ -56,4 +56,5 @@ def _sample(conn: Connection, batch_id: int, details: dict[str, Any]) -> list[Ch
     if not evidence.may_read_answers(conn):
         return None
     tenants = [one["name"] for one in details["findings"] if one["by"] == "tenant"]
-    return evidence.changed_rows(conn, batch_id, old["batch_id"], list(details["fields"]), tenants, MOST_ROWS)
+    fields, publication = list(details["fields"]), details["publication"]
+    return evidence.changed_rows(conn, batch_id, old["batch_id"], publication, fields, tenants, MOST_ROWS)

@@ -101,7 +101,7 @@ def _announced(asset: str, extra: Mapping[str, Any]) -> tuple[datetime, datetime
         start = end = None
     if start is None or end is None or end < start:
         raise SourceError(
-            f"The event of the asset {asset} that started this run names a data interval that is none.",
+            f"The event of the asset {asset} that started this run names a data interval that is not valid.",
             "Let its DAG write data_interval_start and data_interval_end into the event's extra, both as ISO 8601, the "
             f"earlier one first. Until then, fill in the data interval of a new run {FORM}.",
         )

@@ -107,6 +107,11 @@ class Approve(Config):
         description="Who may answer, by the id that Airflow's auth manager gives them. Empty: whoever may answer for "
         "this DAG.",
     )
+    revoke_rejected: bool = Field(
+        default=False,
+        description="When a person rejects the batch, its accepted answers are not reused: the next run asks for them "
+        "again, and pays. Answers that readers see stay.",
+    )
 
 
 class Expectation(BaseModel):

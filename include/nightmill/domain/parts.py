@@ -35,6 +35,13 @@ class Part:
         start, end = self.interval
         return start is not None and end is not None and start < end
 
+    def lies_within(self, start: datetime | None, end: datetime | None) -> bool:
+        """Whether its interval is this one, or a stretch of it."""
+        if None in (start, end, *self.interval):
+            return False
+        assert start and end and self.interval_start and self.interval_end
+        return start <= self.interval_start and self.interval_end <= end
+
     def overlaps(self, other: Part) -> bool:
         """Whether some moment lies in both."""
         (start, end), (other_start, other_end) = self.interval, other.interval
@@ -70,8 +77,8 @@ def kept_beside(
     newer = next((one for one in replaced if one.frozen_at > mine.frozen_at), None)
     if newer is not None:
         raise Terminal(
-            f"A newer run of this interval is shown: results.{view} shows batch {newer.batch_id} of {_words(newer)}, "
-            f"frozen at {newer.frozen_at:%Y-%m-%d %H:%M} UTC, after batch {mine.batch_id}.",
+            f"results.{view} shows a newer run of this interval: batch {newer.batch_id} of {_words(newer)}, frozen at "
+            f"{newer.frozen_at:%Y-%m-%d %H:%M} UTC, after batch {mine.batch_id}.",
             "Nothing: readers see the newer result, and the answers of this batch are kept for reuse.",
         )
     kept = [one for one in shown if one not in replaced]
@@ -79,7 +86,7 @@ def kept_beside(
     if merged - rewritten.keys():
         raise Blocked(
             f"The interval {_words(mine)} of results.{view} was merged with others into part {min(merged)}.",
-            "Clear publish: it writes that period anew first.",
+            "Clear publish: it rewrites that part first.",
         )
     return [replace(one, part_id=rewritten.get(one.part_id, one.part_id)) for one in kept]
 
@@ -89,7 +96,7 @@ def _overlap(mine: Part, others: Sequence[Part], view: str) -> Terminal:
     more = f" and {len(others) - 3} more" if len(others) > 3 else ""
     cause = f"The interval {_words(mine)} of batch {mine.batch_id} overlaps what results.{view} shows: {listed}{more}."
     if all(mine.covers(one) for one in others):
-        remedy = "To replace these intervals, trigger a run with replace_intervals = true. Else give it one of them."
+        remedy = "To replace these intervals, trigger a run with replace_intervals = true. Or give the run one of them."
     else:
         remedy = "Trigger a run for one of these intervals, or for one that covers each of them wholly, with "
         remedy += "replace_intervals = true."

@@ -21,6 +21,7 @@ from nightmill.storage import gates
 from nightmill.storage.gates import Verdict as Recorded
 
 _SOON = timedelta(seconds=5)  # between the clocks of a worker and of Airflow's scheduler
+REVOKES = "revoke_rejected"  # of a question's details: what a person was told that a no would do
 ASK_AGAIN = "Clear approve: the person is asked again."
 
 
@@ -62,7 +63,8 @@ def answered(answer: Answer) -> Gate:
         details = asked.details | {"answered_at": answer.at.isoformat()}
         if answer.approved:
             return Passed(details | {"note": answer.reason}, asked.config_hash, by=answer.by)
-        return Rejected(answer.by, answer.reason or "no reason given", details, asked.config_hash)
+        why, revoke = answer.reason or "no reason given", details.get(REVOKES, False)
+        return Rejected(answer.by, why, details, asked.config_hash, revoke)
 
     return Gate(GateName.APPROVE, lambda _live: True, evaluate, for_previews=False)
 
@@ -117,6 +119,7 @@ def _ask(look: Look, clears: int) -> Waiting:
         "until": until.isoformat(),
         "on_timeout": str(settings.on_timeout),
         "clears": clears,
+        REVOKES: settings.revoke_rejected,
     }
     return Waiting(_what_for(until), details, content_hash(settings.model_dump(mode="json")).hex()[:16])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nightmill.domain.parts import Part
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.storage import publications
 from nightmill.storage.batches import Batch
@@ -16,14 +15,6 @@ def of(conn: Connection, batch: Batch) -> int | None:
     shown = publications.current(conn, batch.view_name)
     if shown is None or shown.mode is not PublishMode.BY_INTERVAL:
         return shown.batch_id if shown else None
-    return max(
-        (one.batch_id for one in publications.parts(conn, shown.publish_seq) if _covers(batch, one)), default=None
-    )
-
-
-def _covers(batch: Batch, part: Part) -> bool:
-    """Whether the part's interval is the batch's, or lies within it."""
-    if None in (batch.data_interval_start, batch.data_interval_end, part.interval_start, part.interval_end):
-        return False
-    assert batch.data_interval_start and batch.data_interval_end and part.interval_start and part.interval_end
-    return batch.data_interval_start <= part.interval_start and part.interval_end <= batch.data_interval_end
+    interval = batch.data_interval_start, batch.data_interval_end
+    listed = publications.parts(conn, shown.publish_seq)
+    return max((one.batch_id for one in listed if one.lies_within(*interval)), default=None)

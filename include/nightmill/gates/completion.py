@@ -59,10 +59,9 @@ def evaluate(look: Look) -> Verdict:
     )
 
 
-def previous_of(conn: Connection, batch: Batch) -> int | None:
-    """The batch whose rows stand in for gaps as previous ones; None where readers see none in its place."""
-    before = gaps.replaced(conn, batch)
-    return before.batch_id if before else None
+def previous_of(conn: Connection, batch: Batch) -> list[int]:
+    """The batches whose rows can stand in for gaps as previous ones; empty where readers see none in its place."""
+    return sorted(one.batch_id for one in gaps.replaced(conn, batch))
 
 
 GATE = Gate(GateName.COMPLETION, always, evaluate)

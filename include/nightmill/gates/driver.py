@@ -6,6 +6,7 @@ A verdict and its state edge are one transaction, so a batch is never blocked or
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import NoReturn, assert_never
 
 from nightmill.domain.contract import JobDefinition
@@ -13,7 +14,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
 from nightmill.gates.port import Gate, Look, NotConfigured, Passed, Refused, Rejected, Verdict, Waiting
-from nightmill.storage import batches, gates
+from nightmill.storage import batches, gates, rollbacks
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -57,8 +58,7 @@ def settle(conn: Connection, batch: Batch, gate: Gate, verdict: Verdict) -> Verd
         case Refused():
             _close(conn, batch, gate, verdict)
         case Rejected():
-            batches.move(conn, batch, BatchState.REJECTED, f"{gate.name}: rejected by {verdict.by}: {verdict.why}")
-            _record(conn, batch, gate, verdict, verdict.by)
+            _reject(conn, batch, gate, verdict)
         case _:
             assert_never(verdict)
     log.info("batch %s: %s: %s", batch.batch_id, gate.name, verdict.word)
@@ -67,6 +67,18 @@ def settle(conn: Connection, batch: Batch, gate: Gate, verdict: Verdict) -> Verd
     if isinstance(verdict, Rejected):
         batches.refuse_without_data(batches.get(conn, batch.batch_id))
     return verdict
+
+
+def _reject(conn: Connection, batch: Batch, gate: Gate, verdict: Rejected) -> None:
+    """Answers are revoked together with the edge: the next run finds both or neither."""
+    reason = f"{gate.name}: rejected by {verdict.by}: {verdict.why}"
+    if verdict.revoke:
+        reason += "; its answers are not reused"
+    batches.move(conn, batch, BatchState.REJECTED, reason)
+    if verdict.revoke:
+        revoked = {gates.REVOKED: rollbacks.revoke_rejected(conn, batch)}
+        verdict = replace(verdict, details=verdict.details | revoked)
+    _record(conn, batch, gate, verdict, verdict.by)
 
 
 def _close(conn: Connection, batch: Batch, gate: Gate, verdict: Refused) -> None:

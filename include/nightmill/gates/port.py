@@ -60,12 +60,13 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """No for good, by a person or by a time-out: the batch ends REJECTED."""
+    """No for good, by a person or by a time-out: the batch ends REJECTED. `revoke`: its answers are not reused."""
 
     by: str
     why: str
     details: Details
     config_hash: str = ""
+    revoke: bool = False
     word = Word.REJECTED
 
 

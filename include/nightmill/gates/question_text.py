@@ -9,6 +9,7 @@ from nightmill.domain.gates import GateName
 from nightmill.domain.pricing import price_on
 from nightmill.domain.receipt import receipt
 from nightmill.domain.wording import counted, dollars
+from nightmill.gates import approve
 from nightmill.gates.port import TOLD, Waiting
 from nightmill.storage import batches, contracts, gates, prices, publications, usage
 from nightmill.storage.batches import Batch
@@ -43,10 +44,17 @@ def of(conn: Connection, batch: Batch, waiting: Waiting, page: str) -> Question:
         *_verdicts(conn, batch),
         f"**Until:** {waiting.what_for.removeprefix('an approval, until ')}; "
         f"then {_AT_THE_END[OnTimeout(waiting.details['on_timeout'])]}.",
+        *_after_a_no(waiting),
         f"As of {waiting.details['asked_at'][:16].replace('T', ' ')} UTC. Airflow goes on showing this text where the "
         f"task is cleared; [the batch in the console]({page}) and the task's newest log tell what is asked then.",
     ]
     return Question(f"Show batch {batch.batch_id} of {batch.job} in results.{batch.view_name}?", "\n\n".join(lines))
+
+
+def _after_a_no(waiting: Waiting) -> list[str]:
+    if not waiting.details.get(approve.REVOKES):
+        return []
+    return ["**If you reject it:** its answers are not reused, so that the next run asks for them again, and pays."]
 
 
 def _verdicts(conn: Connection, batch: Batch) -> list[str]:

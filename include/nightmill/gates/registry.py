@@ -69,5 +69,7 @@ def _refuse_moved(conn: Connection, batch: Batch, details: dict[GateName, dict[s
         )
 
 
-def _named(batch_id: object) -> str:
-    return "no batch" if batch_id is None else f"batch {batch_id}"
+def _named(batches: object) -> str:
+    numbers = batches if isinstance(batches, list) else [] if batches is None else [batches]
+    listed = ", ".join(map(str, numbers))
+    return "no batch" if not numbers else f"batch {listed}" if len(numbers) == 1 else f"batches {listed}"

@@ -77,7 +77,7 @@ class Approval(HITLOperator):
         users = settings.assigned_users if settings else ()
         if users and user["id"] not in users:
             raise Terminal(
-                f"{user['name']} is none of approve.assigned_users: the answer does not count.",
+                f"{user['name']} is not one of approve.assigned_users: the answer does not count.",
                 "Clear approve, and let one of them answer.",
             )
 

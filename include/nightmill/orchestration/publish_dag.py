@@ -102,8 +102,8 @@ def folder_of(built_in: str, batch_id: int) -> Path:
     found = job_folders.find(job_folders.roots(Path(built_in))).folders
     if job not in found:
         raise ConfigError(
-            f"There is no job folder {job} any more, which says what gates batch {batch_id} must pass.",
-            "Put it back, also if it is only for this run.",
+            f"The job folder {job} is gone. It says which gates batch {batch_id} must pass.",
+            "Put the folder back, at least until this run has ended; then clear the task.",
         )
     return found[job]
 

@@ -113,4 +113,5 @@ def event_of(shown: Published) -> dict[str, Any]:
     which a job that follows takes its own."""
     interval = {"data_interval_start": shown.data_interval_start, "data_interval_end": shown.data_interval_end}
     said = {name: moment and moment.isoformat() for name, moment in interval.items()}
-    return {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq, **said}
+    ids = {"view": shown.view_name, "batch_id": shown.batch_id, "publish_seq": shown.publish_seq}
+    return {**ids, "kind": "publish", **said}

@@ -26,6 +26,7 @@ from nightmill.storage import (
     contracts,
     fence,
     freezing,
+    gates,
     holds,
     items,
     partitions,
@@ -190,6 +191,7 @@ def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None
             "Name a batch of this job; a job with a new view needs a new run.",
         )
     holds.refuse_revoked(conn, parent)
+    gates.refuse_revoked(conn, parent)
     if not parent.ended or parent.frozen_at is None or parent.state is BatchState.ESTIMATED:
         raise Terminal(
             f"Batch {number} is {parent.state}: only one that has ended with a manifest and results can be replayed.",

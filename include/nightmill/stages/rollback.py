@@ -171,7 +171,10 @@ def history(env: Environment, view: str, most: int) -> tuple[list[Event], list[H
         conn.read_only = True
         events = view_history.history(conn, view, most)
         if not events:
-            raise ConfigError(f"No batch was published to a view {view!r}.", "Name it as `publish.view` in job.yaml.")
+            raise ConfigError(
+                f"No batch was published to a view {view!r}.",
+                "Name it as job.yaml does (`publish.view`).",
+            )
         return events, holds.open_of(conn, view)
 
 

@@ -84,7 +84,7 @@ def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
             f"Batch {batch.batch_id} has {narrowed}: results.{batch.view_name} would show these rows and no others, to "
             "everybody.",
             "If that is meant, say so: confirm_narrowed in the form, --confirm-narrowed on the command line. To show "
-            "all rows trigger a run without it: the answers of this batch are reused without a call.",
+            "all rows, trigger a run without it: the answers of this batch are reused without a call.",
         )
 
 
@@ -97,8 +97,8 @@ def _no_preview(batch: Batch) -> Terminal:
             "Look at that run and clear the task that failed, or mark the run as failed: the batch is a preview again.",
         )
     if not batch.ended:
-        return Terminal(f"{told}: it is no preview.", "Wait for its own run, which publishes it.")
+        return Terminal(f"{told}: it is not a preview.", "Wait for its own run, which publishes it.")
     return Terminal(
-        f"{told}: it is no preview.",
+        f"{told}: it is not a preview.",
         "Trigger a run with the same values and publish = yes: every accepted answer is reused without a call.",
     )

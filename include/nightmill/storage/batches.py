@@ -158,7 +158,7 @@ def without_data(batch: Batch) -> Terminal | None:
     return Terminal(
         f"Batch {batch.batch_id} of run {batch.run_id} is {batch.state} ({batch.state_reason}): nothing was published.",
         "Trigger a new run, or clear freeze_snapshot of this one with its downstream tasks: a new batch begins, and "
-        "every accepted answer is reused.",
+        "reuses every accepted answer that was not revoked.",
     )
 
 

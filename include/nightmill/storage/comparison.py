@@ -50,10 +50,11 @@ def of_batches(conn: Connection, view: str, batch_id: int, other: int) -> Sides:
 
 
 def _rows_of(conn: Connection, view: str, batch_id: int) -> composed.Composable:
-    """A batch's answers, wherever they lie: the numbers of the parts are written out, so that no other part is read."""
-    parts = [part for (part,) in conn.execute(sql.text("compare_parts"), {"batch_id": batch_id})]
-    return composed.SQL("(select * from {} where batch_id = {} and part_id in ({}) and gap_reason is null)").format(
-        sql.rows_table(view), composed.Literal(batch_id), composed.SQL(", ").join(map(composed.Literal, parts))
+    """A batch's answers, wherever they lie: in one part only, where they stand once. Its number is written out, so that
+    no other part is read."""
+    row = conn.execute(sql.text("part_of_batch"), {"batch_id": batch_id, "parent": f"rows_{view}"}).fetchone()
+    return composed.SQL("(select * from {} where batch_id = {} and part_id = {} and gap_reason is null)").format(
+        sql.rows_table(view), composed.Literal(batch_id), composed.Literal(row[0] if row else batch_id)
     )
 
 

@@ -157,11 +157,12 @@ def may_read_answers(conn: Connection) -> bool:
 
 
 def changed_rows(
-    conn: Connection, new: int, old: int, fields: Sequence[str], tenants: Sequence[str], most: int
+    conn: Connection, new: int, old: int, publication: int, fields: Sequence[str], tenants: Sequence[str], most: int
 ) -> list[ChangedRow]:
-    """A sample of what differs, always the same one, rows of `tenants` first. Needs the role nightmill_reviewer."""
-    values = {"new": new, "old": old, "fields": list(fields), "tenants": list(tenants), "most": most}
-    return _read(conn, ChangedRow, "evidence_changed_rows", **values)
+    """A sample of what differs from what readers saw, the batch `old` of a publication or more of it; always the same
+    one, rows of `tenants` first. Needs the role nightmill_reviewer."""
+    values = {"new": new, "old": old, "publication": publication, "most": most}
+    return _read(conn, ChangedRow, "evidence_changed_rows", fields=list(fields), tenants=list(tenants), **values)
 
 
 def shards(conn: Connection, batch_id: int) -> list[ShardStanding]:

@@ -48,11 +48,14 @@ def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, in
         parts |= {"names": sql.names(columns), "as_shown": sql.typed(columns, "shown")}
         values = {"batch_id": batch.batch_id, **_rules(shown)}
         counts, before = {}, replaced(conn, batch)
-        by_key = before is not None and publications.mode_of(conn, batch.view_name) is PublishMode.BY_KEY
-        values["kept_part"] = before.part_id if before and by_key else None
+        by_key = bool(before) and publications.mode_of(conn, batch.view_name) is PublishMode.BY_KEY
+        values["kept_part"] = before[0].part_id if by_key else None
         if before and not by_key and any(one.show == "previous" for one in shown):
-            values |= {"shown_part": before.part_id, "shown_batch": None if before.alone else before.batch_id}
-            counts["previous"] = conn.execute(sql.text("gap_rows_previous").format(**parts), values).rowcount
+            counts["previous"] = 0
+            for one in before:
+                taken = {"shown_part": one.part_id, "shown_batch": None if one.alone else one.batch_id}
+                query = sql.text("gap_rows_previous").format(**parts)
+                counts["previous"] += conn.execute(query, values | taken).rowcount
         counts["null_row"] = conn.execute(sql.text("gap_rows_null").format(**parts), values).rowcount
     return counts
 
@@ -67,16 +70,17 @@ def _rules(ruled: Sequence[Ruled]) -> dict[str, list[str]]:
     }
 
 
-def replaced(conn: Connection, batch: Batch) -> Replaced | None:
-    """What the batch would replace for readers; None where they see nothing in its place."""
+def replaced(conn: Connection, batch: Batch) -> list[Replaced]:
+    """What the batch would replace for readers: in by_interval all intervals that it covers, the newest first. Empty
+    where they see nothing in its place."""
     shown = publications.current(conn, batch.view_name)
     if shown is None:
-        return None
+        return []
     if shown.mode is not PublishMode.BY_INTERVAL:
-        return None if shown.part_id is None else Replaced(shown.part_id, shown.batch_id, alone=True)
+        return [] if shown.part_id is None else [Replaced(shown.part_id, shown.batch_id, alone=True)]
     interval = (batch.data_interval_start, batch.data_interval_end)
-    listed = publications.parts(conn, shown.publish_seq)
-    return next((Replaced(one.part_id, one.batch_id, alone=False) for one in listed if one.interval == interval), None)
+    listed = reversed(publications.parts(conn, shown.publish_seq))
+    return [Replaced(one.part_id, one.batch_id, alone=False) for one in listed if one.lies_within(*interval)]
 
 
 def record(conn: Connection, batch: Batch, facts: Facts) -> None:

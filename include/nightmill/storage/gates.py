@@ -9,9 +9,13 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
+from nightmill.domain.errors import Terminal
 from nightmill.domain.gates import GATES, GateName, Word
 from nightmill.storage import fence, sql
+from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
+
+REVOKED = "revoked"  # of a rejection's details: how many answers it took out of reuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +67,13 @@ def newest(conn: Connection, holder: fence.Holder) -> list[Verdict]:
             sql.text("gates_newest"), {"batch_id": holder.batch_id, "generation": holder.generation}
         ).fetchall()
     return sorted(found, key=lambda one: GATES.index(one.gate))
+
+
+def refuse_revoked(conn: Connection, parent: Batch) -> None:
+    """Raise Terminal for a replay of a batch whose answers a rejection revoked: its child would carry them."""
+    revoked = [one for one in newest(conn, parent.holder) if one.details.get(REVOKED)]
+    if revoked:
+        raise Terminal(
+            f"The answers of batch {parent.batch_id} were revoked when {revoked[0].decided_by} rejected it.",
+            "Trigger a new run, which asks for them again.",
+        )

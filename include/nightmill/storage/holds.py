@@ -149,7 +149,7 @@ def refuse_revoked(conn: Connection, parent: Batch) -> None:
 def refusal(hold: Hold, task: str) -> Blocked:
     """What a run is told that meets a hold in this task."""
     cause = f"{str(hold)[0].upper()}{str(hold)[1:]}."
-    return Blocked(cause, f"When it may be replaced: `{hold.release}`; then clear {task}.")
+    return Blocked(cause, f"Once runs may replace it: `{hold.release}`; then clear {task}.")
 
 
 def release(conn: Connection, lifted: Sequence[Hold], by: str) -> None:

@@ -150,7 +150,7 @@ def _prove(conn: Connection, part_id: int, view: str, query: object, values: dic
     copied, original, same = row
     if copied != original or not same:
         raise Terminal(
-            f"Part {part_id} of results.{view} is no true copy: it holds {copied} rows, and what it merges {original}.",
+            f"Part {part_id} of results.{view} is not a true copy: it has {copied} rows instead of {original}.",
             "Nothing is lost: the view goes on showing the parts as they were. Report it with this log.",
         )
 

@@ -18,7 +18,9 @@ def views_of(conn: Connection, job: str) -> list[str]:
     found = [row[0] for row in conn.execute(sql.text("views_of_job"), {"job": job}).fetchall()]
     if not found:
         jobs = {row[0] for row in conn.execute("select job from nightmill.view_definition").fetchall()}
-        raise ConfigError(f"No job {job!r} has a view in the ledger{aside(job, jobs)}.", "Name it as its folder.")
+        raise ConfigError(
+            f"No job {job!r} has a view in the ledger{aside(job, jobs)}.", "Name it as its folder is named."
+        )
     live = [row[0] for row in conn.execute(sql.text("batches_live"), {"job": job}).fetchall()]
     if live:
         raise Terminal(

@@ -11,6 +11,7 @@ from nightmill.domain.merging import where_now
 from nightmill.domain.parts import Part
 from nightmill.domain.publish_settings import PublishMode
 from nightmill.storage import holds, merging, part_builds, publications, sql, view_history
+from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold, NewHold
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.part_builds import Built
@@ -40,7 +41,7 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
     ConfigError for a view that shows nothing or a publication that is none, Terminal where nothing is kept."""
     shown = publications.current(conn, view)
     if shown is None:
-        raise ConfigError(f"No batch was published to a view {view!r}.", "Name a view as `publish.view` in job.yaml.")
+        raise ConfigError(f"No batch was published to a view {view!r}.", "Name it as job.yaml does (`publish.view`).")
     now = publications.parts(conn, shown.publish_seq)
     if interval is not None:
         return _plan_interval(conn, shown, now, interval)
@@ -48,7 +49,7 @@ def plan(conn: Connection, view: str, to: int | None = None, interval: Interval 
     then = publications.parts(conn, target)
     if shown.mode is PublishMode.BY_INTERVAL and not all(one.has_interval for one in then):
         raise Terminal(
-            f"Publication {target} of results.{view} is of before the view showed intervals, and has none.",
+            f"Publication {target} of results.{view} was made before the view showed intervals: it has none.",
             f"Name a later one with --to: `python -m nightmill history {view}` lists them.",
         )
     found = _where_now(conn, shown, then)
@@ -151,8 +152,8 @@ def _not_kept(conn: Connection, view: str, target: int | None) -> Terminal:
     numbers = ", ".join(str(one.publish_seq) for one in kept)
     named = f"Name one that is kept with --to: {numbers}" if kept else "No earlier publication is kept"
     return Terminal(
-        f"The rows {of}of results.{view} are not all kept: retention dropped them, or merged them with others.",
-        f"{named}; or run the job again for what is wrong.",
+        f"The rows {of}of results.{view} are not all kept: maintenance dropped some, or merged them with others.",
+        f"{named}. Or run the job again.",
     )
 
 
@@ -171,8 +172,8 @@ def _batches(parts: Sequence[Part]) -> list[int]:
 
 def _changed(view: str, now: Published | None) -> Terminal:
     return Terminal(
-        f"results.{view} changed since the look: it shows publication {now.publish_seq if now else 'none'}.",
-        "Look at `python -m nightmill history`, and roll back again if that is still right.",
+        f"results.{view} has changed meanwhile: it shows publication {now.publish_seq if now else 'none'} now.",
+        f"Look at `python -m nightmill history {view}`, and roll back again if that is still right.",
     )
 
 
@@ -207,7 +208,9 @@ def carry_out(
         raise _changed(view, before)
     returning = _batches(one.brought_back)
     if conn.execute(sql.text("fences_try_shared"), {"batch_ids": returning}).fetchone() is not None:
-        raise Transient(f"Maintenance works on a batch that results.{view} would show again.", "Roll back again.")
+        raise Transient(
+            f"Maintenance works on a batch that results.{view} would show again.", "Roll back again in a minute."
+        )
     anew = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
     listed = [replace(part, part_id=anew.get(part.part_id, part.part_id)) for part in one.parts]
     parts = {part.part_id for part in listed}
@@ -235,12 +238,23 @@ def revoke_answers(conn: Connection, hold: Hold) -> int:
     changes nothing."""
     if not hold.revoke or hold.revoked is not None:
         return hold.revoked or 0
-    shown = [one.part_id for one in publications.parts(conn, hold.publish_seq)]
-    query = sql.text("results_revoke").format(rows=sql.rows_table(hold.view_name))
-    revoked = conn.execute(query, {"taken_back": hold.taken_back, "shown": shown}).rowcount
+    revoked = _revoke(conn, hold.view_name, hold.taken_back, hold.publish_seq)
     with refusals():
         conn.execute(sql.text("hold_note_revoked"), {"hold_id": hold.hold_id, "revoked": revoked})
     return revoked
+
+
+def revoke_rejected(conn: Connection, batch: Batch) -> int:
+    """Take the answers of a batch that a person rejected out of reuse, except those that readers see; returns how
+    many."""
+    shown = publications.current(conn, batch.view_name)
+    return _revoke(conn, batch.view_name, [batch.batch_id], shown.publish_seq if shown else None)
+
+
+def _revoke(conn: Connection, view: str, taken_back: list[int], publish_seq: int | None) -> int:
+    shown = [one.part_id for one in publications.parts(conn, publish_seq)] if publish_seq is not None else []
+    query = sql.text("results_revoke").format(rows=sql.rows_table(view))
+    return conn.execute(query, {"taken_back": taken_back, "shown": shown}).rowcount
 
 
 def intervals_changed(conn: Connection, hold: Hold) -> list[Interval]:

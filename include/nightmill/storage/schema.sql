@@ -39,18 +39,20 @@ end $$;
 
 ALTER FUNCTION nightmill.attach_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
-CREATE FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) RETURNS TABLE(source_id text, tenant text, old jsonb, new jsonb)
+CREATE FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, publication bigint, fields text[], tenants_first text[], most integer) RETURNS TABLE(source_id text, tenant text, old jsonb, new jsonb)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 declare
     relation text;
+    shown text;
 begin
     select format('nightmill.%I', 'rows_' || one.view_name) into relation
     from nightmill.batch as one
     join nightmill.batch as other on other.view_name = one.view_name
     where one.batch_id = new_batch and other.batch_id = old_batch;
-    if relation is null or cardinality(fields) = 0 then
+    shown := nightmill.rows_compared_with(new_batch, old_batch, publication);
+    if relation is null or shown is null or cardinality(fields) = 0 then
         return;
     end if;
     return query execute format(
@@ -58,21 +60,20 @@ begin
         from (
             select now.source_id, now.tenant, now as new_row, before as old_row
             from %1$s as now
-            join %1$s as before on before.source_id = now.source_id and before.batch_id = %5$s
-                and before.part_id in (%8$s)
-            where now.batch_id = %4$s and now.part_id in (%7$s) and now.gap_reason is null
+            join %1$s as before on before.source_id = now.source_id and (%5$s)
+            where now.batch_id = %4$s and now.part_id = %7$s and now.gap_reason is null
                 and before.gap_reason is null and (%6$s)
             order by coalesce(now.tenant, '''') = any($1) desc, hashtext(now.source_id), now.source_id
             limit $2
         ) as sample',
         relation, nightmill.cut_values('old_row', 'new_row', fields), nightmill.cut_values('new_row', 'old_row', fields),
-        new_batch, old_batch,
+        new_batch, shown,
         (select string_agg(format('now.%1$I is distinct from before.%1$I', name), ' or ') from unnest(fields) as name),
-        nightmill.parts_of(new_batch), nightmill.parts_of(old_batch)
+        nightmill.part_of(new_batch)
     ) using coalesce(tenants_first, '{}'), most;
 end $_$;
 
-ALTER FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) OWNER TO nightmill_owner;
+ALTER FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, publication bigint, fields text[], tenants_first text[], most integer) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.create_partition(parent text, batch_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -512,6 +513,28 @@ end $$;
 
 ALTER FUNCTION nightmill.index_partition(parent text, batch_id bigint) OWNER TO nightmill_owner;
 
+CREATE FUNCTION nightmill.part_of(one bigint) RETURNS bigint
+    LANGUAGE sql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    select coalesce((
+        select told.part_id
+        from (
+            select one as part_id, null::bigint as publish_seq
+            union
+            select part_id, publish_seq from nightmill.publication_part where batch_id = one
+        ) as told, (select 'rows_' || view_name from nightmill.batch where batch_id = one) as of_view (parent)
+        where exists (
+            select from pg_catalog.pg_inherits
+            where inhparent = pg_catalog.to_regclass('nightmill.' || quote_ident(parent)) and not inhdetachpending
+                and inhrelid = pg_catalog.to_regclass(
+                    'nightmill.' || quote_ident(nightmill.partition_name(parent, told.part_id))))
+        order by told.part_id = one desc, publish_seq desc
+        limit 1), one)
+$$;
+
+ALTER FUNCTION nightmill.part_of(one bigint) OWNER TO nightmill_owner;
+
 CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS text
     LANGUAGE sql STABLE
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -528,17 +551,6 @@ CREATE FUNCTION nightmill.partition_name(parent text, batch_id bigint) RETURNS t
 $$;
 
 ALTER FUNCTION nightmill.partition_name(parent text, batch_id bigint) OWNER TO nightmill_owner;
-
-CREATE FUNCTION nightmill.parts_of(batch bigint) RETURNS text
-    LANGUAGE sql STABLE
-    SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
-    select batch || coalesce(string_agg(distinct ', ' || part_id, ''), '')
-    from nightmill.publication_part
-    where batch_id = batch and part_id <> batch
-$$;
-
-ALTER FUNCTION nightmill.parts_of(batch bigint) OWNER TO nightmill_owner;
 
 CREATE FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) RETURNS void
     LANGUAGE sql SECURITY DEFINER
@@ -646,6 +658,37 @@ begin
 end $$;
 
 ALTER FUNCTION nightmill.require_partitioned(parent text) OWNER TO nightmill_owner;
+
+CREATE FUNCTION nightmill.rows_compared_with(new_batch bigint, old_batch bigint, publication bigint) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+declare
+    new nightmill.batch;
+begin
+    select * into new from nightmill.batch where batch_id = new_batch;
+    if exists (select from nightmill.view_definition where view_name = new.view_name and mode = 'by_key') then
+        return (
+            select format('before.part_id = %s', part_id)
+            from nightmill.publication_part
+            join nightmill.publication as listing using (publish_seq)
+            where publish_seq = publication and view_name = new.view_name);
+    end if;
+    return (
+        select format('before.batch_id in (%s) and before.part_id in (%s)', string_agg(batch_id::text, ', '),
+            string_agg(nightmill.part_of(batch_id)::text, ', '))
+        from (
+            select old_batch as batch_id
+            union
+            select listed.batch_id
+            from nightmill.publication_part as listed
+            join nightmill.publication as listing using (publish_seq)
+            where publish_seq = publication and view_name = new.view_name
+                and interval_start >= new.data_interval_start and interval_end <= new.data_interval_end
+        ) as shown);
+end $$;
+
+ALTER FUNCTION nightmill.rows_compared_with(new_batch bigint, old_batch bigint, publication bigint) OWNER TO nightmill_owner;
 
 CREATE TABLE nightmill.account_limit (
     account text NOT NULL,
@@ -1796,8 +1839,8 @@ GRANT USAGE ON SCHEMA results TO nightmill_view_owner;
 REVOKE ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.attach_partition(parent text, batch_id bigint) TO nightmill_writer;
 
-REVOKE ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, fields text[], tenants_first text[], most integer) TO nightmill_reviewer;
+REVOKE ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, publication bigint, fields text[], tenants_first text[], most integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION nightmill.changed_rows(new_batch bigint, old_batch bigint, publication bigint, fields text[], tenants_first text[], most integer) TO nightmill_reviewer;
 
 REVOKE ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.create_partition(parent text, batch_id bigint) TO nightmill_writer;
@@ -1841,11 +1884,11 @@ REVOKE ALL ON FUNCTION nightmill.hold_partition(child text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.index_partition(parent text, batch_id bigint) TO nightmill_writer;
 
+REVOKE ALL ON FUNCTION nightmill.part_of(one bigint) FROM PUBLIC;
+
 REVOKE ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_writer;
 GRANT ALL ON FUNCTION nightmill.partition_name(parent text, batch_id bigint) TO nightmill_console;
-
-REVOKE ALL ON FUNCTION nightmill.parts_of(batch bigint) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.record_transition(entity text, entity_id bigint, batch_id bigint, from_state text, to_state text, reason text, generation integer) FROM PUBLIC;
 
@@ -1860,6 +1903,8 @@ GRANT ALL ON FUNCTION nightmill.reported_usage(usage jsonb, OUT prompt_tokens nu
 REVOKE ALL ON FUNCTION nightmill.require_edge(entity text, entity_id bigint, from_state text, to_state text) FROM PUBLIC;
 
 REVOKE ALL ON FUNCTION nightmill.require_partitioned(parent text) FROM PUBLIC;
+
+REVOKE ALL ON FUNCTION nightmill.rows_compared_with(new_batch bigint, old_batch bigint, publication bigint) FROM PUBLIC;
 
 GRANT SELECT,INSERT,UPDATE ON TABLE nightmill.account_limit TO nightmill_writer;
 GRANT SELECT ON TABLE nightmill.account_limit TO nightmill_console;

@@ -1,4 +1,4 @@
--- The answers of what was taken back, except those that stay shown. A revoked revision counts as a superseded one.
+-- The answers of what was taken back or rejected, except those that stay shown. A revoked revision counts as a superseded one.
 with back as (
     select distinct taken.result_id
     from {rows} as taken
