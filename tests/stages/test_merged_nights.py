@@ -25,9 +25,7 @@ PARTS = "select array_agg(distinct part_id order by part_id) from nightmill.rows
 def nightly(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     monkeypatch.setattr(rules, "MERGE_ABOVE", 1)
     pipeline.edit("job.yaml", "publish: {view: notes}", "publish: {view: notes, mode: by_interval}")
-    pipeline.edit(
-        "job.yaml", "publish:", "quality: {min_completion_rate: 0.5}\nmaintenance: {keep_published: 1}\npublish:"
-    )
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.5}\nmaintenance: {keep_published: 1}\npublish:")
     pipeline.apply()
     return pipeline
 
@@ -70,9 +68,7 @@ def test_a_batch_whose_rows_were_taken_away_is_not_replayed_to_half(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stage, "MOST_ATTACHED", 1)
-    pipeline.edit(
-        "job.yaml", "publish:", "quality: {min_completion_rate: 0.5}\nmaintenance: {keep_published: 1}\npublish:"
-    )
+    pipeline.edit("job.yaml", "publish:", "gaps: {min_completion: 0.5}\nmaintenance: {keep_published: 1}\npublish:")
     set_faults(pipeline.simulator, line_error=[BAD_INPUT])
     first = run_unchecked(pipeline, "first").batch
     set_faults(pipeline.simulator)

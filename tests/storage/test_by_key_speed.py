@@ -44,7 +44,7 @@ def publish(ledger: Ledger, batch: Batch) -> tuple[float, float, int]:
         begun = time.perf_counter()
         built = by_key.build(conn, batch, ledger.job, publications.current(conn, "notes"))
         flips = time.perf_counter()
-        publications.publish(conn, batch, "tester", built)
+        publications.publish(conn, batch, "tester", lambda: None, built)
         conn.commit()
         over = time.perf_counter()
         status = Path(f"/proc/{conn.info.backend_pid}/status").read_text("ascii")

@@ -149,7 +149,7 @@ def test_a_copy_that_lacks_a_row_is_not_shown(nights: Ledger, monkeypatch: pytes
     published(nights, 9)
     before = listed(nights)
     monkeypatch.setattr(merging.part_builds, "chunks", lambda *_: [{"first": "(0,0)", "last": "(0,3)"}])
-    with pytest.raises(Terminal, match=r"part of this sweep failed.*no true copy: it holds"):
+    with pytest.raises(Terminal, match=r"part of this sweep failed.*not a true copy: it has"):
         sweep(nights)
     assert listed(nights) == before
     monkeypatch.undo()
