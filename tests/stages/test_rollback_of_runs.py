@@ -70,7 +70,7 @@ def test_a_run_that_paid_before_the_rollback_is_refused_by_publish(pipeline: Pip
     assert shown(pipeline) == [good]
     assert batch_of(pipeline, batch.batch_id).state is BatchState.VALIDATING
     rollback.release(pipeline.env, "notes", None, "bob")
-    publish.run(pipeline.env, batch.batch_id, "tester")
+    publish.run(pipeline.env, pipeline.live, batch.batch_id, "tester")
     assert shown(pipeline) == [batch.batch_id]
 
 
@@ -96,9 +96,9 @@ def test_publish_cleared_on_what_was_rolled_back_is_refused_with_the_way_to_show
         rf"Batch {bad} was published before, and ann rolled back batch {bad} .*; results\.notes shows batch {good} now"
     )
     with pytest.raises(Terminal, match=said) as refused:
-        publish.run(pipeline.env, bad, "tester")
+        publish.run(pipeline.env, pipeline.live, bad, "tester")
     assert "python -m nightmill rollback notes --to SEQ" in refused.value.remedy
-    assert publish.run(pipeline.env, good, "tester") is not None  # it is shown: nothing to do
+    assert publish.run(pipeline.env, pipeline.live, good, "tester") is not None  # it is shown: nothing to do
 
 
 def test_without_revoking_the_released_run_reuses_and_after_revoking_it_asks_again(pipeline: Pipeline) -> None:
