@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from psycopg import IsolationLevel
 from support.figures import note
 from support.ledger import Ledger, apply, definition
 
@@ -147,60 +145,6 @@ def test_a_batch_without_an_interval_becomes_no_interval(ledger: Ledger) -> None
     ledger.publish(ledger.validating())
     with pytest.raises(ConfigError, match="by a run that had no data interval"):
         apply(ledger.admin_dsn, definition(mode="by_interval"))
-
-
-LOOK = "select count(*), array_agg(distinct batch_id order by batch_id) from results.notes"
-
-
-def test_twenty_readers_see_one_publication_at_a_time(nights: Ledger) -> None:
-    made = [night(nights, number % 3, 100 + 10 * number) for number in range(9)]
-    for batch in made[:3]:
-        nights.publish(batch)
-    expected = set()
-    ids = [batch.batch_id for batch in made]
-    for newest in range(3, 10):
-        lists = sorted(ids[newest - 3 : newest])
-        expected.add((sum(100 + 10 * ids.index(one) for one in lists), tuple(lists)))
-    faults: list[BaseException] = []
-    looks = [0] * 20
-    stop, ready = threading.Event(), threading.Barrier(21)
-
-    def read(number: int) -> None:
-        try:
-            with nights.reader(autocommit=number % 2 == 0) as conn:
-                conn.isolation_level = IsolationLevel.REPEATABLE_READ if number % 2 else None
-                if number % 4 == 1:
-                    conn.execute("select 1")  # a snapshot that touches the view later
-                ready.wait(20)
-                while not stop.is_set():
-                    seen = {_look(conn) for _ in range(3 if number % 2 else 1)}
-                    assert seen <= expected, seen - expected
-                    assert len(seen) == 1
-                    looks[number] += 1
-                    if number % 2:
-                        conn.commit()
-                    time.sleep(0.005)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=read, args=(number,), daemon=True) for number in range(20)]
-    for thread in threads:
-        thread.start()
-    ready.wait(20)
-    for batch in made[3:]:
-        time.sleep(0.15)
-        nights.publish(batch)
-    stop.set()
-    for thread in threads:
-        thread.join(20)
-    note(f"20 readers looked {sum(looks)} times during 6 publications of intervals")
-    assert not faults
-    assert min(looks) > 0
-
-
-def _look(conn: Any) -> tuple[int, tuple[int, ...]]:
-    rows, ids = conn.execute(LOOK).fetchone()
-    return rows, tuple(ids)
 
 
 def test_retention_keeps_every_interval_that_is_shown(nights: Ledger) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from psycopg import IsolationLevel
 from support.ledger import Ledger, apply, definition
 
 from nightmill.domain import merging as rules
@@ -17,7 +14,6 @@ from nightmill.stages import merging as stage
 from nightmill.storage import holds, merging, partitions, publications, rollbacks, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold
-from nightmill.storage.ledger import Connection
 from nightmill.storage.part_builds import OutOfDate
 
 DAY = timedelta(days=1)
@@ -247,43 +243,3 @@ def test_a_part_is_written_anew_again_where_something_was_published_meanwhile(
     assert merged[2].batch_id not in shown(nights)
     assert set(numbers(*merged)) - {merged[2].batch_id} <= set(shown(nights))
     assert nights.sql("select count(*) from nightmill.part_build") == [(0,)]
-
-
-def test_readers_see_one_part_of_each_interval_while_one_is_rolled_back(nights: Ledger) -> None:
-    """Half of them in repeatable-read transactions of several looks."""
-    for number in range(5):
-        night(nights, number, items=50)
-    night(nights, 2, items=70)
-    look = "select count(*), count(distinct (data_interval_start, batch_id)), count(distinct data_interval_start)"
-    faults: list[BaseException] = []
-    stop = threading.Event()
-
-    def seen(conn: Connection) -> int:
-        row = conn.execute(f"{look} from results.notes").fetchone()
-        assert row is not None
-        assert row in ((250, 5, 5), (270, 5, 5)), row
-        return int(row[0])
-
-    def read(number: int) -> None:
-        try:
-            with nights.reader(autocommit=number % 2 == 0) as conn:
-                conn.isolation_level = IsolationLevel.REPEATABLE_READ if number % 2 else None
-                while not stop.is_set():
-                    rows = seen(conn)
-                    if number % 2:
-                        assert {seen(conn) for _ in range(3)} == {rows}
-                        conn.commit()
-                    time.sleep(0.005)
-        except BaseException as fault:
-            faults.append(fault)
-
-    threads = [threading.Thread(target=read, args=(number,), daemon=True) for number in range(20)]
-    for one in threads:
-        one.start()
-    for to in (None, 6, 5, 6, 5):
-        time.sleep(0.2)
-        roll_back(nights, 2) if to is None else roll_back(nights, to=to)
-    stop.set()
-    for one in threads:
-        one.join(20)
-    assert not faults

@@ -96,7 +96,8 @@ def retire(conn: Connection, parent: str, batch_id: int, timeout_s: float) -> bo
     """Detach and drop a partition. `conn` must be the owner's and in autocommit.
 
     Returns False when old readers held it for longer than `timeout_s`; the detach stays pending, new readers do not
-    see the partition any more, and the next call finishes it. A table that `retire JOB` dropped has none left.
+    see the partition any more, and the next call finishes it. So too where another partition's detach is pending:
+    that one comes first. A table that `retire JOB` dropped has none left.
     """
     if conn.execute("select to_regclass(%s)", (f'nightmill."{parent}"',)).fetchone() == (None,):
         return True
@@ -111,6 +112,8 @@ def retire(conn: Connection, parent: str, batch_id: int, timeout_s: float) -> bo
                 if time.monotonic() + BETWEEN_TRIES_S >= deadline:
                     return False
                 time.sleep(BETWEEN_TRIES_S)
+            except errors.ObjectNotInPrerequisiteState:  # Postgres detaches one partition of a table at a time
+                return False
             except errors.DependentObjectsStillExist as fault:
                 raise Terminal(
                     f"Something depends on a table of batch {batch_id}: {fault.diag.message_detail}.",
