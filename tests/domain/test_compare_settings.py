@@ -7,6 +7,7 @@ from pydantic import ValidationError
 from support.ledger import JOB_YAML, OUTPUT
 
 from nightmill.domain.contract import JobDefinition
+from nightmill.domain.errors import BrokenJobFolder
 from nightmill.domain.gate_settings import Compare
 
 
@@ -17,8 +18,12 @@ def job(compare: str) -> JobDefinition:
 
 def test_no_line_is_no_gate_and_an_empty_one_has_every_default() -> None:
     assert job("").job.compare is None
-    assert job("compare: null\n").job.compare is None
     assert job("compare: {}\n").job.compare == Compare(max_gone_share=0.05, max_accuracy_drop=0.02)
+
+
+def test_a_line_with_nothing_behind_it_is_a_mistake() -> None:
+    with pytest.raises(BrokenJobFolder, match="compare: is empty: write compare: {} for the default limits"):
+        _ = job("compare:\n").job
 
 
 def test_a_field_of_compare_is_one_of_output_py() -> None:

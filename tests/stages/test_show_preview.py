@@ -53,14 +53,14 @@ def test_a_preview_with_less_than_the_job_declares_is_shown_only_when_somebody_c
 
 
 def test_what_is_no_preview_is_refused_with_what_to_do(pipeline: Pipeline) -> None:
-    with pytest.raises(Terminal, match=r"is VALIDATING .*no preview\. Remedy: Wait for its own run"):
+    with pytest.raises(Terminal, match=r"is VALIDATING .*not a preview\. Remedy: Wait for its own run"):
         take_up(pipeline, settled(pipeline))
     shown = run_unchecked(pipeline, "run-2").batch
     with pytest.raises(Terminal, match=r"is PUBLISHED .*Remedy: Trigger a run with the same values"):
         take_up(pipeline, shown)
     cancelled = preview(pipeline, "run-3")
     cancel(pipeline, cancelled.batch_id)
-    with pytest.raises(Terminal, match=r"is CANCELLED .*no preview"):
+    with pytest.raises(Terminal, match=r"is CANCELLED .*not a preview"):
         take_up(pipeline, cancelled)
 
 

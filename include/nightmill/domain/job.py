@@ -349,6 +349,13 @@ class Job(Config):
             raise ValueError("is empty: write approve: {} to ask a person, or remove the line to ask nobody")
         return value
 
+    @field_validator("compare", mode="before")
+    @classmethod
+    def _compares_or_does_not(cls, value: Any) -> Any:
+        if value is None:
+            raise ValueError("is empty: write compare: {} for the default limits, or remove the line to skip it")
+        return value
+
 
 # nightmill's own DAGs, which are named nightmill_<name> like those of jobs.
 OPERATIONS = frozenset({"cancel", "capacity_guard", "maintenance", "publish", "replay", "rollback"})

@@ -27,6 +27,7 @@ def cancel_dag() -> DAG:
         "nightmill_cancel",
         description="Cancels a batch. What it had sent is stopped, and its answers are kept for later runs.",
         schedule=None,
+        is_paused_upon_creation=False,  # it runs only when a person triggers it
         start_date=START,
         catchup=False,
         tags=TAGS,

@@ -34,6 +34,7 @@ def publish_dag(built_in: Path) -> DAG:
         description="Show a preview to readers",
         doc_md=_DOC,
         schedule=None,
+        is_paused_upon_creation=False,  # it runs only when a person triggers it
         start_date=START,
         catchup=False,
         tags=["nightmill", "operations"],

@@ -34,6 +34,7 @@ def replay_dag(built_in: Path) -> DAG:
         description="Send dead letters again",
         doc_md=_DOC,
         schedule=None,
+        is_paused_upon_creation=False,  # it runs only when a person triggers it
         start_date=START,
         catchup=False,
         tags=["nightmill", "operations"],

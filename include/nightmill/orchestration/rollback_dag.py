@@ -37,6 +37,7 @@ def rollback_dag(built_in: Path) -> DAG:
         description="Undo what a view shows",
         doc_md=_DOC,
         schedule=None,
+        is_paused_upon_creation=False,  # it runs only when a person triggers it
         start_date=START,
         catchup=False,
         tags=["nightmill", "operations"],
