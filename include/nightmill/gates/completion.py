@@ -50,9 +50,9 @@ def evaluate(look: Look) -> Verdict:
     return Ended(
         f"{'; '.join(decision.why)}; gaps by code: {by_code}. The view stays where it was",
         "Trigger a new run: accepted items are reused without a call and transient gaps are sent again. For the other "
-        "gaps correct the prompt or the output model, or allow them in `gaps` of job.yaml. Clearing freeze_snapshot "
-        f"does the same in this run. They are listed by `python -m nightmill dead-letters --batch {batch.batch_id} "
-        "--count`.",
+        "gaps correct the input, the prompt or the output model, or allow in `gaps` of job.yaml what is not required. "
+        "Clearing freeze_snapshot does the same in this run. They are listed by `python -m nightmill dead-letters "
+        f"--batch {batch.batch_id} --count`.",
         details,
         hashed,
         ends=BatchState.PARTIAL_FAILED,

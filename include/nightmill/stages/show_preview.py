@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nightmill.domain.errors import Terminal
 from nightmill.domain.filters import chosen
+from nightmill.domain.publish_settings import PublishMode
 from nightmill.domain.publishing import Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.environment import Environment
@@ -70,6 +71,13 @@ def give_up(env: Environment, run_id: str) -> Batch | None:
         return batches.get(conn, batch_id)
 
 
+_ONLY = {
+    PublishMode.REPLACE: "these rows and no others, to everybody",
+    PublishMode.BY_INTERVAL: "these rows and no others of its interval, to everybody",
+    PublishMode.BY_KEY: "only a part of what the run was to change, to everybody",
+}
+
+
 def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
     if batch.state is not BatchState.STAGED:
         raise _no_preview(batch)
@@ -81,8 +89,7 @@ def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
     narrowed = decide(Publishing.NO, filters, values, batch.params.get("limit"), by_hand=True).narrowed
     if narrowed and not confirm_narrowed:
         raise Terminal(
-            f"Batch {batch.batch_id} has {narrowed}: results.{batch.view_name} would show these rows and no others, to "
-            "everybody.",
+            f"Batch {batch.batch_id} has {narrowed}: results.{batch.view_name} would show {_ONLY[job.publish.mode]}.",
             "If that is meant, say so: confirm_narrowed in the form, --confirm-narrowed on the command line. To show "
             "all rows, trigger a run without it: the answers of this batch are reused without a call.",
         )

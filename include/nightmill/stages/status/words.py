@@ -11,6 +11,7 @@ from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted, dollars, duration
 from nightmill.environment import utc_now
 from nightmill.stages.status.standing import Standing
+from nightmill.storage.batches import Batch
 
 _GAVE_UP = {"dead_lettered": "dead letter", "in_review": "item in review"}
 _UNDER_WAY = frozenset({BatchState.QUEUED, BatchState.RUNNING, BatchState.BLOCKED})
@@ -63,9 +64,15 @@ def block(one: Standing) -> list[str]:
     if one.gates:
         lines.append(_row("gates", ", ".join(f"{gate} {verdict}" for gate, verdict in one.gates)))
     if batch.blocked_by and batch.state is BatchState.BLOCKED:
-        lines.append(_row("to do", f"act on the reason above, then clear {batch.task_to_clear} of the run"))
+        lines.append(_row("to do", _to_do(batch)))
     lines += [_row("ALERT", alert) for alert in one.alerts]
     return lines
+
+
+def _to_do(batch: Batch) -> str:
+    if batch.blocked_by == "approve" and (batch.state_reason or "").startswith("waits"):
+        return "answer under Required Actions of its DAG in Airflow; clearing approve asks again"
+    return f"act on the reason above, then clear {batch.task_to_clear} of the run"
 
 
 def _money(one: Standing) -> list[str]:
