@@ -9,7 +9,6 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
-from support.steps import run_unchecked
 from support.walkthrough import Typed, steps
 
 from nightmill.cli.commands import main
@@ -33,19 +32,6 @@ def commands() -> Iterator[list[str]]:
             python, flag, module, *arguments = shlex.split(line, comments=True)
             assert [python, flag, module] == ["python", "-m", "nightmill"]
             yield arguments
-
-
-@pytest.fixture
-def shown(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    """The view `notes` shows the second of two batches."""
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", pipeline.writer_dsn)
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_OWNER", pipeline.admin_dsn)
-    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{pipeline.store}")
-    monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
-    run_unchecked(pipeline)
-    pipeline.edit("prompt.md", "Summarise", "Describe")
-    run_unchecked(pipeline, "run-2")
-    return pipeline
 
 
 @pytest.mark.parametrize("box", boxes("yaml"))

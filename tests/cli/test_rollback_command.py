@@ -9,22 +9,8 @@ from typing import Any
 
 import pytest
 from support.pipeline import Pipeline
-from support.steps import run_unchecked
 
 from nightmill.cli.commands import main
-
-
-@pytest.fixture
-def shown(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    """Two batches were published, of different versions of the prompt."""
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_DB", pipeline.writer_dsn)
-    monkeypatch.setenv("AIRFLOW_CONN_NIGHTMILL_OWNER", pipeline.admin_dsn)
-    monkeypatch.setenv("NIGHTMILL_OBJECT_STORE", f"file://{pipeline.store}")
-    monkeypatch.delenv("NIGHTMILL_OBJECT_STORE_CONN_ID", raising=False)
-    run_unchecked(pipeline)
-    pipeline.edit("prompt.md", "Summarise", "Describe")
-    run_unchecked(pipeline, "run-2")
-    return pipeline
 
 
 def said(capsys: pytest.CaptureFixture[str]) -> Any:

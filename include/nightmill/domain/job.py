@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from nightmill.domain.config import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
 from nightmill.domain.dag_settings import DagSettings
@@ -309,6 +309,12 @@ class Maintenance(Config):
     )
 
 
+_EMPTY = {
+    "approve": "is empty: write approve: {} to ask a person, or remove the line to ask nobody",
+    "compare": "is empty: write compare: {} for the default limits, or remove the line to skip it",
+}
+
+
 class Job(Config):
     """job.yaml. The folder's name is the job's name."""
 
@@ -341,19 +347,12 @@ class Job(Config):
     )
     dag: DagSettings = DagSettings()
 
-    @field_validator("approve", mode="before")
+    @field_validator("approve", "compare", mode="before")
     @classmethod
-    def _asks_or_does_not(cls, value: Any) -> Any:
+    def _asks_or_does_not(cls, value: Any, info: ValidationInfo) -> Any:
         """YAML takes a key with nothing behind it for null."""
         if value is None:
-            raise ValueError("is empty: write approve: {} to ask a person, or remove the line to ask nobody")
-        return value
-
-    @field_validator("compare", mode="before")
-    @classmethod
-    def _compares_or_does_not(cls, value: Any) -> Any:
-        if value is None:
-            raise ValueError("is empty: write compare: {} for the default limits, or remove the line to skip it")
+            raise ValueError(_EMPTY[info.field_name or ""])
         return value
 
 

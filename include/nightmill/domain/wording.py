@@ -18,6 +18,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def batches_named(numbers: Sequence[int]) -> str:
+    """`no batch`, `batch 3`, `batches 3, 4`."""
+    if not numbers:
+        return "no batch"
+    return f"{'batch' if len(numbers) == 1 else 'batches'} {', '.join(map(str, numbers))}"
+
+
 def aligned(rows: Sequence[Sequence[object]]) -> list[str]:
     """Rows as lines with aligned columns: the first to the left, the others to the right; numbers with commas."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]

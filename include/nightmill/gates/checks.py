@@ -10,14 +10,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.gate_settings import Expectation
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.nearest import aside, listed
 from nightmill.domain.output_module import json_schema
-from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict
+from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict, always
 from nightmill.storage import contracts, ledger, views
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
@@ -29,11 +28,6 @@ log = logging.getLogger(__name__)
 
 LIMIT_S = 3600  # of one check
 _NO_ADDRESS = "postgresql+psycopg://creator@ledger/ledger"  # it wants one; `creator` makes the connections
-
-
-def always(_live: JobDefinition) -> bool:
-    """Every job has it: the number of rows is always checked."""
-    return True
 
 
 def evaluate(look: Look) -> Verdict:

@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.domain.contract import JobDefinition
 from nightmill.domain.gaps import decide, told
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.states import BatchState
-from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Verdict
-from nightmill.gates.port import Refused as Ended
+from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Refused, Verdict, always
 from nightmill.storage import batches, gaps
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
@@ -19,11 +17,6 @@ from nightmill.storage.ledger import Connection
 PREVIOUS_OF = "previous_of"  # of a verdict's details
 
 log = logging.getLogger(__name__)
-
-
-def always(_live: JobDefinition) -> bool:
-    """Every job has it."""
-    return True
 
 
 def evaluate(look: Look) -> Verdict:
@@ -47,7 +40,7 @@ def evaluate(look: Look) -> Verdict:
     log.info("batch %s: completion %.4f, %s", batch.batch_id, decision.completion, counts)
     if decision.allowed:
         return Passed(details, hashed)
-    return Ended(
+    return Refused(
         f"{'; '.join(decision.why)}; gaps by code: {by_code}. The view stays where it was",
         "Trigger a new run: accepted items are reused without a call and transient gaps are sent again. For the other "
         "gaps correct the input, the prompt or the output model, or allow in `gaps` of job.yaml what is not required. "

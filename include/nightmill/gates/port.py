@@ -93,6 +93,11 @@ class Look:
     batch: Batch
 
 
+def always(_live: JobDefinition) -> bool:
+    """Whether a job has the gate: every job does."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """`applies` says whether the job has it; `evaluate` is asked only then. A gate without `for_previews` is not asked

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nightmill.domain.contract import JobDefinition
 from nightmill.domain.errors import Blocked
 from nightmill.domain.gates import GateName, Word
+from nightmill.domain.wording import batches_named
 from nightmill.gates import approve, baseline, basis, checks, compare, completion
 from nightmill.gates.port import Gate
 from nightmill.storage import gates
@@ -69,7 +72,5 @@ def _refuse_moved(conn: Connection, batch: Batch, details: dict[GateName, dict[s
         )
 
 
-def _named(batches: object) -> str:
-    numbers = batches if isinstance(batches, list) else [] if batches is None else [batches]
-    listed = ", ".join(map(str, numbers))
-    return "no batch" if not numbers else f"batch {listed}" if len(numbers) == 1 else f"batches {listed}"
+def _named(batches: Any) -> str:
+    return batches_named(batches if isinstance(batches, list) else [] if batches is None else [batches])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,6 @@ from nightmill.orchestration import tasks
 from nightmill.orchestration.failing import as_airflow_failure
 from nightmill.orchestration.retries import PATIENT
 from nightmill.storage import job_folders
-
-log = logging.getLogger(__name__)
 
 NAME = "nightmill_publish"
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -56,17 +53,8 @@ def publish_dag(built_in: Path) -> DAG:
 
 
 def _jobs(built_in: Path) -> list[Job]:
-    """What the good job folders say; the broken ones are the other DAG file's matter. A task of another DAG needs
-    none."""
-    if get_parsing_context().dag_id not in (None, NAME):
-        return []
-    found = []
-    for folder in job_folders.find(job_folders.roots(built_in)).folders.values():
-        try:
-            found.append(job_folders.read(folder).job)
-        except Exception as fault:
-            log.info("%a is left out: %s", str(folder), type(fault).__name__)  # a name can be no UTF-8
-    return found
+    """A task of another DAG parses this file too, and needs none."""
+    return job_folders.readable(built_in) if get_parsing_context().dag_id in (None, NAME) else []
 
 
 def _approve(jobs: list[Job], folder: str, batch_id: Any) -> Any:

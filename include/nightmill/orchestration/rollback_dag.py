@@ -12,7 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.orchestration.retries import PATIENT
-from nightmill.orchestration.tasks import asset, asset_name
+from nightmill.orchestration.tasks import asset_name, emit
 from nightmill.storage import job_folders
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ event of kind "rollback", so that its consumers can read again.
 
 def rollback_dag(built_in: Path) -> DAG:
     """The DAG over the views of all job folders."""
-    views = _views(built_in) if get_parsing_context().dag_id in (None, NAME) else []  # a task parses this file again
+    views = _views(built_in)
     with DAG(
         NAME,
         description="Undo what a view shows",
@@ -83,18 +83,13 @@ def _emit(context: Any, done: Done) -> None:
         "kind": "rollback",
         "intervals": [[start.isoformat(), end.isoformat()] for start, end in done.intervals],
     }
-    context["outlet_events"][AssetAlias(asset_name(view))].add(asset(view), extra=event)
+    emit(context, view, event)
 
 
 def _views(built_in: Path) -> list[str]:
-    """Views of the job folders that can be read."""
-    views = set()
-    for folder in job_folders.find(job_folders.roots(built_in)).folders.values():
-        try:
-            views.add(job_folders.read(folder).job.publish.view)
-        except Exception as fault:  # such a folder has an import error of its own
-            log.debug("%a: %s", str(folder), type(fault).__name__)
-    return sorted(views)
+    """A task of another DAG parses this file too, and needs none."""
+    jobs = job_folders.readable(built_in) if get_parsing_context().dag_id in (None, NAME) else []
+    return sorted({job.publish.view for job in jobs})
 
 
 def _form(views: list[str]) -> dict[str, Param]:

@@ -166,8 +166,7 @@ def publish(folder: str, batch_id: int) -> None:
     with as_airflow_failure():
         shown = stage.run(environment(), job_folders.read(Path(folder)), batch_id, who)
     if shown is not None:
-        event = stage.event_of(shown)
-        context["outlet_events"][AssetAlias(asset_name(shown.view_name))].add(asset(shown.view_name), extra=event)
+        emit(context, shown.view_name, stage.event_of(shown))
 
 
 def report(batch_id: int) -> None:
@@ -177,6 +176,11 @@ def report(batch_id: int) -> None:
 
     with as_airflow_failure():
         stage.run(environment(), batch_id)
+
+
+def emit(context: Any, view: str, event: dict[str, Any]) -> None:
+    """Tell a view's consumers, once this task has ended well."""
+    context["outlet_events"][AssetAlias(asset_name(view))].add(asset(view), extra=event)
 
 
 def asset_name(view: str) -> str:

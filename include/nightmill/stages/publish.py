@@ -16,12 +16,10 @@ from nightmill.gates import registry
 from nightmill.storage import batches, by_key, contracts, holds, merging, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
-from nightmill.storage.part_builds import Built, OutOfDate
+from nightmill.storage.part_builds import TRIES, Built, OutOfDate
 from nightmill.storage.publications import Published
 
 log = logging.getLogger(__name__)
-
-BUILDS = 3  # how often a part is built anew because something was published meanwhile
 
 
 def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str) -> Published | None:
@@ -51,7 +49,7 @@ def run(env: Environment, live: JobDefinition, batch_id: int, published_by: str)
 
 
 def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: str) -> Published:
-    for tries_left in range(BUILDS, 0, -1):
+    for tries_left in range(TRIES, 0, -1):
         built = _build(conn, live, batch)
         try:
             shown = publications.publish(conn, batch, published_by, lambda: registry.admit(conn, live, batch), built)
@@ -70,16 +68,16 @@ def _publish(conn: Connection, live: JobDefinition, batch: Batch, published_by: 
 
 def _build(conn: Connection, live: JobDefinition, batch: Batch) -> Built | None:
     """What must be written anew before the flip; None where the batch's own rows are all."""
+    mode = publications.mode_of(conn, batch.view_name)
+    if mode is PublishMode.REPLACE:
+        return None
     publications.part_of(batch)
     registry.admit(conn, live, batch)  # nothing is built for a batch that publish refuses
     shown = publications.current(conn, batch.view_name)
-    mode = publications.mode_of(conn, batch.view_name)
     conn.commit()
     if mode is PublishMode.BY_KEY:
         return by_key.build(conn, batch, contracts.load(conn, batch.contract_id), shown)
-    if mode is PublishMode.BY_INTERVAL:
-        return merging.build_beside(conn, batch, shown)
-    return None
+    return merging.build_beside(conn, batch, shown)
 
 
 def _stage(conn: Connection, live: JobDefinition, batch: Batch, before: Published | None) -> None:

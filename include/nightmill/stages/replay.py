@@ -198,24 +198,27 @@ def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None
             "Wait for its end, or cancel it; after a dry run trigger a new run.",
         )
     lacks = not partitions.attached(conn, "item", number) or (
-        parent.state is not BatchState.CANCELLED and replay.part_of(conn, view, number) is None
+        parent.state is not BatchState.CANCELLED and partitions.holding(conn, f"rows_{view}", number) is None
     )
     if lacks:
         raise Terminal(f"The manifest or the rows of batch {number} were removed by retention.", "Trigger a new run.")
-    shown = publications.current(conn, view)
-    if shown is not None and shown.mode is PublishMode.BY_INTERVAL:
+    _refuse_older(conn, parent)
+    _refuse_missing_columns(conn, live, parent)
+
+
+def _refuse_older(conn: Connection, parent: Batch) -> None:
+    """By key an older batch adds ids and overwrites none, so none is too old there."""
+    shown = publications.current(conn, parent.view_name)
+    if shown is None or shown.mode is PublishMode.BY_KEY:
+        return
+    if shown.mode is PublishMode.BY_INTERVAL:
         publications.kept_beside_shown(conn, parent, shown)
-        shown = None
-    newness = [parent.data_interval_end or parent.frozen_at, parent.frozen_at]
-    if shown is not None and shown.mode is PublishMode.BY_KEY:  # an older batch adds ids, and overwrites none
-        shown = None
-    if shown is not None and shown.newness > newness:
+    elif shown.newness > (publications.newness(parent) or []):
         raise Terminal(
-            f"results.{view} shows batch {shown.batch_id}, whose documents are newer than those of batch {number}: a "
-            "replay of it could not be published.",
+            f"results.{parent.view_name} shows batch {shown.batch_id}, whose documents are newer than those of batch "
+            f"{parent.batch_id}: a replay of it could not be published.",
             f"Replay batch {shown.batch_id}, or trigger a new run.",
         )
-    _refuse_missing_columns(conn, live, parent)
 
 
 def _refuse_missing_columns(conn: Connection, live: JobDefinition, parent: Batch) -> None:

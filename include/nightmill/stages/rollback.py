@@ -15,19 +15,17 @@ from typing import Any
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.interval_choice import Interval, choose
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import batches_named, counted
 from nightmill.environment import Environment
 from nightmill.storage import holds, publications, rollbacks, view_history
 from nightmill.storage.holds import Hold
 from nightmill.storage.ledger import Connection
-from nightmill.storage.part_builds import OutOfDate
+from nightmill.storage.part_builds import TRIES, OutOfDate
 from nightmill.storage.publications import Published
 from nightmill.storage.rollbacks import Plan
 from nightmill.storage.view_history import Event
 
 log = logging.getLogger(__name__)
-
-BUILDS = 3  # how often a merged part is written anew because something was published meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +73,8 @@ def described(plan: Plan, wish: Wish) -> list[str]:
     lines = [
         f"results.{view} shows publication {plan.shown.publish_seq}, since {since}",
         f"after the rollback it shows {what}",
-        f"taken back: {_batches(plan.taken_back)}",
-        f"shown again: {_batches([one.batch_id for one in plan.brought_back])}",
+        f"taken back: {batches_named(plan.taken_back)}",
+        f"shown again: {batches_named([one.batch_id for one in plan.brought_back])}",
     ]
     held = "runs of that interval are" if plan.interval else "the view is"
     lines.append(f"{held} held until somebody releases it")
@@ -85,12 +83,6 @@ def described(plan: Plan, wish: Wish) -> list[str]:
     if wish.revoke:
         lines.append("the answers that only the taken back batches show are asked for again by later runs")
     return lines
-
-
-def _batches(numbers: Sequence[int]) -> str:
-    if not numbers:
-        return "no batch"
-    return ("batch " if len(numbers) == 1 else "batches ") + ", ".join(map(str, numbers))
 
 
 def run(env: Environment, wish: Wish, plan: Plan, by: str, request: str | None = None) -> Done:
@@ -103,7 +95,7 @@ def run(env: Environment, wish: Wish, plan: Plan, by: str, request: str | None =
 
 def _carry_out(conn: Connection, wish: Wish, plan: Plan, by: str, request: str | None) -> tuple[Published, Hold]:
     options: dict[str, Any] = {"reason": wish.reason, "revoke": wish.revoke, "request": request}
-    for tries_left in range(BUILDS, 0, -1):
+    for tries_left in range(TRIES, 0, -1):
         built = rollbacks.build(conn, plan)
         try:
             done = rollbacks.carry_out(conn, plan, by, built=built, **options)

@@ -12,7 +12,7 @@ from psycopg import sql as composed
 from nightmill.domain.comparison import BANDS, Cell, FieldRule, Rows, Side
 from nightmill.domain.pricing import Price
 from nightmill.domain.publish_settings import PublishMode
-from nightmill.storage import publications, sql
+from nightmill.storage import partitions, publications, sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection
 
@@ -52,9 +52,9 @@ def of_batches(conn: Connection, view: str, batch_id: int, other: int) -> Sides:
 def _rows_of(conn: Connection, view: str, batch_id: int) -> composed.Composable:
     """A batch's answers, wherever they lie: in one part only, where they stand once. Its number is written out, so that
     no other part is read."""
-    row = conn.execute(sql.text("part_of_batch"), {"batch_id": batch_id, "parent": f"rows_{view}"}).fetchone()
+    held = partitions.holding(conn, f"rows_{view}", batch_id)
     return composed.SQL("(select * from {} where batch_id = {} and part_id = {} and gap_reason is null)").format(
-        sql.rows_table(view), composed.Literal(batch_id), composed.Literal(row[0] if row else batch_id)
+        sql.rows_table(view), composed.Literal(batch_id), composed.Literal(batch_id if held is None else held)
     )
 
 

@@ -10,6 +10,7 @@ from psycopg.rows import class_row
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.interval_choice import Interval
+from nightmill.domain.wording import batches_named
 from nightmill.storage import sql
 from nightmill.storage.batches import Batch
 from nightmill.storage.ledger import Connection, refusals
@@ -51,10 +52,9 @@ class Hold:
     @property
     def why(self) -> str:
         """Who rolled back what and when, in words."""
-        numbers = ", ".join(map(str, self.taken_back))
-        batches = f"batch {numbers}" if len(self.taken_back) == 1 else f"batches {numbers}"
         reason = f" ({self.reason})" if self.reason else ""
-        return f"{self.held_by} rolled back {batches} on {self.held_at:%Y-%m-%d %H:%M} UTC{reason}"
+        when = f"{self.held_at:%Y-%m-%d %H:%M} UTC"
+        return f"{self.held_by} rolled back {batches_named(self.taken_back)} on {when}{reason}"
 
     @property
     def release(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,8 +10,11 @@ from pathlib import Path
 
 from nightmill.domain.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
+from nightmill.domain.job import Job
 from nightmill.domain.job_text import unreadable
 from nightmill.domain.nearest import nearest
+
+log = logging.getLogger(__name__)
 
 JOBS_PATH = "NIGHTMILL_JOBS_PATH"
 MOST_BYTES = 1_000_000  # of each file
@@ -86,6 +90,17 @@ def read(folder: Path) -> JobDefinition:
     if faults:
         raise BrokenJobFolder(faults)
     return JobDefinition(folder.name, files)
+
+
+def readable(built_in: Path) -> list[Job]:
+    """The jobs of all folders that can be read, for what serves every job. The others are import errors elsewhere."""
+    jobs = []
+    for folder in find(roots(built_in)).folders.values():
+        try:
+            jobs.append(read(folder).job)
+        except Exception as fault:
+            log.debug("%a is left out: %s", str(folder), type(fault).__name__)  # a name can be no UTF-8
+    return jobs
 
 
 def _content(path: Path) -> bytes:

@@ -15,6 +15,7 @@ from nightmill.storage import partitions, sql
 from nightmill.storage.ledger import Connection, refusals
 from nightmill.storage.partitions import Unattached
 
+TRIES = 3  # of building and showing a part: something can be published meanwhile
 CHUNK_PAGES = 4096  # of 8 KiB: some 100,000 rows, copied in less than a second
 
 

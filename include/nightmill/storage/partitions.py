@@ -78,6 +78,12 @@ def attached(conn: Connection, parent: str, batch_id: int) -> bool:
     return conn.execute(sql.text("partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone() is not None
 
 
+def holding(conn: Connection, parent: str, batch_id: int) -> int | None:
+    """The number of the part in which a batch's rows lie; None where they are gone."""
+    row = conn.execute(sql.text("part_of_batch"), {"batch_id": batch_id, "parent": parent}).fetchone()
+    return int(row[0]) if row else None
+
+
 def index(conn: Connection, parent: str, batch_id: int) -> None:
     """Index a filled partition: ahead of `attach`, which then takes milliseconds, or a batch's rows when all of them
     are there. Indexed already is fine. Blocks no reader."""

@@ -135,12 +135,6 @@ def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[in
     conn.execute(sql.text("replay_measured"), values)
 
 
-def part_of(conn: Connection, view: str, batch_id: int) -> int | None:
-    """The part in which a batch's rows lie; None where they are gone."""
-    row = conn.execute(sql.text("part_of_batch"), {"batch_id": batch_id, "parent": f"rows_{view}"}).fetchone()
-    return int(row[0]) if row else None
-
-
 def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition, tables: Tables) -> None:
     """Copy the parent's manifest; what is sent again gets the key of the child's contract, all else is settled as it
     was in the parent. Nothing of it is visible yet."""
@@ -154,7 +148,7 @@ def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition,
     parts = {"names": sql.names(columns), "typed": sql.typed(columns, "carried")}
     view = pinned.job.publish.view
     query = sql.text("replay_rows").format(rows=tables.rows, parent_rows=sql.rows_table(view), **parts)
-    copied = conn.execute(query, values | {"parent_part": part_of(conn, view, parent_id)}).rowcount
+    copied = conn.execute(query, values | {"parent_part": partitions.holding(conn, f"rows_{view}", parent_id)}).rowcount
     accepted = conn.execute(sql.text("replay_answers").format(outcomes=tables.outcomes)).fetchone()
     assert accepted is not None
     if copied < accepted[0]:
