@@ -21,11 +21,11 @@ from support.steps import (
     set_faults,
 )
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
-from nightmill.domain.job import Job
-from nightmill.domain.repair import output_reserve
+from nightmill.jobs.rules.repair import output_reserve
+from nightmill.jobs.settings.job import Job
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.simulator.server import RunningSimulator
 
 StartSimulator = Callable[..., RunningSimulator]
 

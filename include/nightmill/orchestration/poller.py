@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-import psycopg
-
 from nightmill.providers.port import BatchStatus, BatchWatcher
-from nightmill.storage import ledger, wakeups
+from nightmill.storage import session, wakeups
+from nightmill.storage.session import AsyncConnection
 from nightmill.storage.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ class ShardPoller:
         self._opener = opener
         self._watches: set[Watch] = set()
         self._task: asyncio.Task[None] | None = None
-        self._conn: psycopg.AsyncConnection[tuple[object, ...]] | None = None
+        self._conn: AsyncConnection | None = None
         self._watcher: BatchWatcher | None = None
 
     def add(self, watch: Watch) -> None:
@@ -96,7 +95,7 @@ class ShardPoller:
     async def _read(self, shard_ids: list[int]) -> Wakeups:
         if self._conn is None or self._watcher is None:
             dsn, self._watcher = await self._opener()
-            self._conn = await ledger.connect_async(dsn, application="nightmill triggerer")
+            self._conn = await session.connect_async(dsn, application="nightmill triggerer")
         return await wakeups.read(self._conn, shard_ids)
 
     async def _changed(self, found: Wakeups) -> dict[int, BatchStatus]:
