@@ -169,7 +169,8 @@ class _Command(argparse.ArgumentParser):
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Command(prog="python -m nightmill", description=__doc__)
+    installed = sys.argv[0].endswith("nightmill")  # a checkout has no console script
+    parser = _Command(prog="nightmill" if installed else "python -m nightmill", description=__doc__)
     commands = parser.add_subparsers(required=True, parser_class=_Command)
     common = _Command(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")
