@@ -7,7 +7,7 @@ from nightmill.domain.failures import RULES, Action, FailureClass
 PAGE = "failures.md"
 _INTRODUCTION = """# What nightmill makes of a failure
 
-Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py); do not edit it by hand.
+Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py); do not edit it.
 The class of a failure decides what happens next. It stands with its code beside every attempt and every dead letter.
 """
 _CLASSES = {
@@ -76,7 +76,7 @@ what is refused there is given up. Where no line is named, the file is sent agai
 
 A limit is known by its meaning: by code, status 413 or 429, or words, as the answer to an upload or a create, or in the
 validation of a file. A full queue waits and is probed by one create at a time; a file that is too large makes smaller
-ones; a request to slow down waits. No item fails by that. See [operations.md](../guides/operations.md#limits-and-full-queues).
+ones; a request to slow down waits. No item fails by that. See [Operate](../guides/operations.md#limits-and-full-queues).
 """
 
 

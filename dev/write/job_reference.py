@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGE, SCHEMA = "job_reference.md", "job.schema.json"
 _INTRODUCTION = """# Reference of a job folder
 
-Written by `make docs` from the models in [settings](../../include/nightmill/jobs/settings/job.py); do not edit it by hand.
+Written by `make docs` from the models in [settings](../../include/nightmill/jobs/settings/job.py); do not edit it.
 A key that stands in none of these tables is an error. `python -m nightmill validate` names every mistake of a folder
 with its file, line and key.
 
