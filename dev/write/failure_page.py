@@ -76,7 +76,7 @@ what is refused there is given up. Where no line is named, the file is sent agai
 
 A limit is known by its meaning: by code, status 413 or 429, or words, as the answer to an upload or a create, or in the
 validation of a file. A full queue waits and is probed by one create at a time; a file that is too large makes smaller
-ones; a request to slow down waits. No item fails by that. See [Operate](../guides/operations.md#limits-and-full-queues).
+ones; a request to slow down waits. No item fails by it. See [Operate](../guides/operations.md#limits-and-full-queues).
 """
 
 
