@@ -1,5 +1,6 @@
-"""The wheel in a fresh environment, as somebody installs it who has an Airflow already: plain Airflow, then nightmill
-without extras, then with those that the demo job needs; at last the job runs to its view, by the real scheduler.
+"""The wheel in a fresh environment, as somebody installs it who has an Airflow on Postgres: first plain Airflow, then
+nightmill without extras, then the extras that the demo job needs. At last that job runs to its view, by the real
+scheduler.
 
 The environment is a real one, and shares nothing with the checkout: uv fills it from the cache of `make setup`.
 """
@@ -117,13 +118,14 @@ def site() -> Iterator[Site]:
     """An environment with plain Airflow, and DAG files as README.md shows them beside a copy of the demo job."""
     made = Site(Path(tempfile.mkdtemp(prefix="nightmill-wheel-")))
     uv("venv", "--quiet", "--python", sys.executable, made.root / "environment")
-    made.install(f"apache-airflow=={version('apache-airflow')}")
+    made.install(f"apache-airflow[postgres]=={version('apache-airflow')}")
     shutil.copytree(EXAMPLES / JOB, made.dags / "jobs" / JOB)
     job_yaml = made.dags / "jobs" / JOB / "job.yaml"
     text = job_yaml.read_text("utf-8")
     assert "shards: {count: 8}" in text
     job_yaml.write_text(text.replace("shards: {count: 8}", "shards: {count: 2}"), "utf-8")
     page = (REPOSITORY / "docs" / "start" / "install.md").read_text("utf-8")
+    assert (REPOSITORY / "dags" / "nightmill_jobs.py").read_text() in (REPOSITORY / "README.md").read_text("utf-8")
     for name, last_line in DAG_FILES.items():
         block = next(one for one in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if last_line in one)
         assert len(block.splitlines()) <= 4
