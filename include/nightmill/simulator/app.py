@@ -22,7 +22,7 @@ from nightmill.simulator.routes.context import Address, Face, Simulator
 from nightmill.simulator.runner import BatchRunner
 from nightmill.simulator.settings import Settings
 from nightmill.simulator.tokens import counter
-from nightmill.simulator.vendor import by_endpoint
+from nightmill.simulator.vendor import Vendor, by_endpoint
 from nightmill.simulator.vendors import anthropic, openai
 
 
@@ -34,7 +34,10 @@ def build(settings: Settings, drop_connection: Callable[[Address], None]) -> Sim
     faults = FaultBoard(ledger, settings.faults)
     registry = ModelRegistry(settings, count)
     inference = Inference(registry, count)
-    vendors = [anthropic.Anthropic(ledger, inference), openai.OpenAI(settings, ledger, store, inference, faults)]
+    vendors: list[Vendor] = [
+        anthropic.Anthropic(ledger, inference),
+        openai.OpenAI(settings, ledger, store, inference, faults),
+    ]
     return Simulator(
         settings=settings,
         ledger=ledger,

@@ -157,9 +157,8 @@ def _model_limit(text: str) -> tuple[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="nightmill simulator", description="A local provider that speaks OpenAI and Anthropic."
-    )
+    description = "A local provider that speaks OpenAI and Anthropic."
+    parser = argparse.ArgumentParser(prog="nightmill simulator", description=description)
     add = parser.add_argument
     add("--host")
     add("--port", type=int, help="0 (default) picks a free one")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from array import array
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -121,8 +122,12 @@ class Batches:
                 return Refusal(400, f"Message batch {batch.id} has ended and cannot be canceled.")
             if Status.CANCELLING not in EDGES[Status(batch.status)]:
                 return json_response(_shown(simulator, request, batch))
-            if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, time.time()):
+            now = time.time()
+            if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, now):
                 simulator.runner.wake()
+                # Not read again: by now the batch may have ended.
+                moved = replace(batch, status=Status.CANCELLING.value, cancelling_at=now)
+                return json_response(_shown(simulator, request, moved))
 
     async def delete(self, simulator: Simulator, request: Request) -> Response | Refusal:
         batch = await self._find(simulator, request)

@@ -58,7 +58,7 @@ class AnthropicFace:
         return "anthropic-version" in request.headers
 
     def check(self, request: Request) -> Refusal | None:
-        given = request.headers.get("x-api-key", "")
+        given = _key(request)
         if self._api_key is not None and not self._is_key(given):
             return Refusal(401, "invalid x-api-key" if given else "x-api-key header is required")
         if "anthropic-version" not in request.headers:
@@ -72,7 +72,7 @@ class AnthropicFace:
 
     def workspace(self, request: Request) -> str:
         """Where a checked call takes place."""
-        return request.headers.get(WORKSPACE) or self._seen(request.headers.get("x-api-key", ""))[0]
+        return request.headers.get(WORKSPACE) or self._seen(_key(request))[0]
 
     def error(self, refusal: Refusal) -> Response:
         request_id = new_request_id()
@@ -89,6 +89,12 @@ class AnthropicFace:
     def _is_key(self, given: str) -> bool:
         known = (self._api_key or "", *self._settings.workspaces)
         return any(secrets.compare_digest(given.encode(), one.encode()) for one in known)
+
+
+def _key(request: Request) -> str:
+    """Of the header x-api-key, or the bearer token that the SDK sends in its place since 2.14."""
+    bearer = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
+    return request.headers.get("x-api-key") or bearer
 
 
 def new_request_id() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -170,8 +171,12 @@ async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
             return json_response(batch_shown(simulator.faults.plan, batch))
         if Status.CANCELLING not in EDGES[Status(batch.status)]:
             return Refusal(409, f"Cannot cancel a batch with status '{batch.status}'.", code="invalid_status")
-        if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, time.time()):
+        now = time.time()
+        if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, now):
             simulator.runner.wake()
+            # Not read again: by now the batch may have ended.
+            moved = replace(batch, status=Status.CANCELLING.value, cancelling_at=now)
+            return json_response(batch_shown(simulator.faults.plan, moved))
 
 
 def routes(simulator: Simulator, face: Face) -> list[BaseRoute]:
