@@ -37,7 +37,7 @@ def error_type(refusal: Refusal) -> str:
     named = refusal.type
     if named in _KNOWN and not (named == "invalid_request_error" and refusal.status in _TYPES):
         return named
-    return _TYPES.get(refusal.status, "api_error" if refusal.status >= 500 else "invalid_request_error")
+    return _TYPES.get(refusal.status, "invalid_request_error" if 400 <= refusal.status < 500 else "api_error")
 
 
 def error_body(refusal: Refusal, request_id: str) -> dict[str, Any]:
