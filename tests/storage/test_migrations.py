@@ -10,10 +10,10 @@ import pytest
 
 from nightmill.domain import states
 from nightmill.domain.errors import ConfigError, Transient
-from nightmill.local.ledger_schema import DECLARED, dump
-from nightmill.local.postgres import Server
+from dev.write.ledger_schema import DECLARED, dump
+from dev.stack.postgres import Server
 from nightmill.storage import prices
-from nightmill.storage.ledger import connect
+from nightmill.storage.session import connect
 from nightmill.storage.migrate import init_db, migrations
 
 

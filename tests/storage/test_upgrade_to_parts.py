@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.ledger import Ledger, apply, definition
 
-from nightmill.local.postgres import Server
+from dev.stack.postgres import Server
 from nightmill.storage import migrate, partitions
 from nightmill.storage.migrate import init_db, migrations
 
