@@ -17,11 +17,11 @@ from typing import Any
 
 import uvicorn
 
-from nightmill.domain.errors import ConfigError
 from dev.practice_provider.app import application, build
 from dev.practice_provider.books import Books
 from dev.practice_provider.routes.context import Address, Simulator
 from dev.practice_provider.settings import AnthropicSettings, Settings
+from nightmill.domain.errors import ConfigError
 
 _START_S = 30.0
 
@@ -134,7 +134,7 @@ def _announce(host: str, port: int, port_file: Path | None) -> None:
         partial = port_file.with_name(f".{port_file.name}.{os.getpid()}")
         partial.write_text(f"{port}\n")
         partial.replace(port_file)
-    sys.stdout.write(f"nightmill simulator listening on http://{host}:{port}/v1\n")
+    sys.stdout.write(f"practice provider listening on http://{host}:{port}/v1\n")
     sys.stdout.flush()
 
 
@@ -158,7 +158,7 @@ def _model_limit(text: str) -> tuple[str, int]:
 
 def _parser() -> argparse.ArgumentParser:
     description = "A local provider that speaks OpenAI and Anthropic."
-    parser = argparse.ArgumentParser(prog="nightmill simulator", description=description)
+    parser = argparse.ArgumentParser(prog="python -m dev.practice_provider", description=description)
     add = parser.add_argument
     add("--host")
     add("--port", type=int, help="0 (default) picks a free one")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
 
-from nightmill import storage
-from nightmill.domain.errors import ConfigError
 from dev.stack.postgres import start_server
 from dev.stack.postgres_account import binaries
+from nightmill import storage
+from nightmill.domain.errors import ConfigError
 from nightmill.storage.migrate import init_db
 
 DECLARED = Path(storage.__file__).parent / "schema.sql"

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from dev.write import failure_page, job_reference
-from nightmill.jobs.settings.job import Job
 from nightmill.jobs.check.yaml_mistakes import inner_model
+from nightmill.jobs.settings.job import Job
 from nightmill.providers.registry import known_adapters
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DEMO = REPOSITORY / "dags" / "jobs" / "license_audit" / "job.yaml"
+DEMO = REPOSITORY / "examples" / "jobs" / "license_audit" / "job.yaml"
 
 
 @pytest.mark.parametrize("name", [job_reference.PAGE, job_reference.SCHEMA, failure_page.PAGE])

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nightmill.domain.errors import ConfigError
 from dev.stack.commands import run
 from dev.stack.processes import is_alive
 from dev.stack.settings import REPOSITORY, StackSettings
 from dev.stack.stack import Stack
+from nightmill.domain.errors import ConfigError
 
 DAG = """
 from airflow.sdk import BaseHook, dag, task
@@ -75,7 +75,7 @@ def test_a_job_that_the_stack_was_started_without_asks_for_another_up(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack.up()
-    shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "new_job")
+    shutil.copytree(REPOSITORY / "examples" / "jobs" / "license_audit", tmp_path / "new_job")
     monkeypatch.setenv("NIGHTMILL_JOBS_PATH", str(tmp_path))
     with pytest.raises(ConfigError, match=r"started with other settings .* and has no DAG nightmill_new_job"):
         run(stack, ["new_job"])

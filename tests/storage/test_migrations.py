@@ -8,13 +8,13 @@ from collections.abc import Callable
 import psycopg
 import pytest
 
+from dev.stack.postgres import Server
+from dev.write.ledger_schema import DECLARED, dump
 from nightmill.domain import states
 from nightmill.domain.errors import ConfigError, Transient
-from dev.write.ledger_schema import DECLARED, dump
-from dev.stack.postgres import Server
 from nightmill.storage import prices
-from nightmill.storage.session import connect
 from nightmill.storage.migrate import init_db, migrations
+from nightmill.storage.session import connect
 
 
 def test_the_migrations_make_what_is_declared(make_database: Callable[..., str], ledger_template: str) -> None:

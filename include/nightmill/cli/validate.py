@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
@@ -9,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
-from nightmill.jobs.output.job_code import said_by
 from nightmill.domain.suggestions import aside, listed
+from nightmill.gates.argument_types import with_argument_types
 from nightmill.jobs import job_folders
-from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.check.schedule import unpublished_views
+from nightmill.jobs.output.job_code import said_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +29,14 @@ class Verdict:
 _UNFORESEEN = "Take the last change of the folder back, and report this with the version of nightmill."
 
 
-def run(built_in: Path, as_json: bool, names: Sequence[str] = ()) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the verdicts on all folders, or on those that are named; 1 when one has mistakes. Warnings fail nothing.
 
     Raises ConfigError for a name that no folder has.
     """
-    _refuse_unknown(built_in, names)
-    verdicts = list(examine(built_in, frozenset(names)))
-    if as_json:
+    _refuse_unknown(arguments.jobs, arguments.names)
+    verdicts = list(examine(arguments.jobs, frozenset(arguments.names)))
+    if arguments.json:
         print(json.dumps({one.job: _fields(one) for one in verdicts}))
     else:
         print("\n".join(line for one in verdicts for line in _lines(one)) or "no jobs")
@@ -90,7 +91,7 @@ def _views_of(found: job_folders.Found) -> frozenset[str]:
 def _of_folder(name: str, folder: Path) -> Verdict:
     try:
         definition = job_folders.read(folder)
-        mistakes = mistakes_of(definition, argument_types=True)
+        mistakes = with_argument_types(definition)
         warnings = [*definition.warnings(), *job_folders.unread_files(folder)]
     except BrokenJobFolder as fault:
         return Verdict(name, fault.mistakes)

@@ -6,19 +6,19 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
-from nightmill.jobs.filters import Filter, as_json
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.priority import Priority
-from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.jobs.filters import Filter, as_json
+from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
 from nightmill.jobs.rules.publishing import Publishing
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.publish_settings import PublishMode
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 
 
 def trigger_form(job: Job) -> dict[str, Param]:
     """The Params of a job's DAG: its own filters first. The data interval stands among them only where Airflow's form
-    has no place for it (docs/adr/0012)."""
+    has no place for it (docs/explanation/adr/0012)."""
     filters = {name: _filter(name, one) for name, one in job.source.filters.items()}
     by_hand_only = job.schedule is None and job.dag.after_assets is None
     by_interval = job.publish.mode is PublishMode.BY_INTERVAL

@@ -9,8 +9,8 @@ from psycopg import errors
 from psycopg.rows import class_row
 
 from nightmill.storage import sql
-from nightmill.storage.session import Connection
 from nightmill.storage.migrate import migrations
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

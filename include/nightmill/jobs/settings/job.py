@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
-from nightmill.jobs.settings.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.jobs.filters import Filter, FilterName
+from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
+from nightmill.jobs.settings.dag_settings import DagSettings
 from nightmill.jobs.settings.forms import DURATION
 from nightmill.jobs.settings.gap_settings import Gaps
 from nightmill.jobs.settings.gate_settings import Approve, Compare, Gold
@@ -159,7 +159,7 @@ class Shards(Config):
 
 class CitationRule(Config):
     """The answer's field `quote` must be a span of the source column `source`. White space, case, punctuation and
-    markup may differ; a word, number, amount or sign may not. See docs/citations.md."""
+    markup may differ; a word, number, amount or sign may not. See docs/guides/citations.md."""
 
     quote: str = Field(description="The field of output.py that holds the quotation, or a list of them.")
     source: str = Field(description="The column of the source query that it is quoted from.")
