@@ -117,10 +117,6 @@ lint: $(READY) ## Check style, types and import directions
 	"$(BIN)/mypy"
 	PYTHONPATH=include "$(BIN)/lint-imports"
 
-.PHONY: schema
-schema: $(READY) ## Write the declared schema from the migrations
-	@"$(BIN)/python" -m nightmill.local.ledger_schema
-
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
 	@"$(BIN)/python" -m nightmill.cli.reference

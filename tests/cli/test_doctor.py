@@ -204,7 +204,7 @@ def test_a_database_without_a_ledger_needs_init_db(surgery: Surgery, make_databa
 
 def test_migrations_behind_and_ahead_are_named(surgery: Surgery) -> None:
     surgery.pipeline.sql("delete from nightmill.migration where number = (select max(number) from nightmill.migration)")
-    assert "The ledger lacks 00" in surgery.failing()["ledger: migrations"]["seen"]
+    assert "The ledger lacks 0001_schema" in surgery.failing()["ledger: migrations"]["seen"]
     surgery.pipeline.sql("insert into nightmill.migration (number, name) values (9999, 'later')")
     assert "migration 9999 is unknown here" in surgery.failing()["ledger: migrations"]["seen"]
 
