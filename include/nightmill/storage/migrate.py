@@ -41,7 +41,7 @@ def init_db(dsn: str) -> list[str]:
         _create_roles(conn)
         _create_schemas(conn)
         conn.execute("set local role nightmill_owner")
-        conn.execute(sql.text("migration_table"))
+        conn.execute(sql.text("ledger/migration_table"))
         done = {row[0] for row in conn.execute("select number from nightmill.migration").fetchall()}
         known = migrations()
         _refuse_newer(done, known)
@@ -95,7 +95,7 @@ def _create_schemas(conn: Connection) -> None:
                 composed.Identifier(schema)
             )
         )
-    found = conn.execute(sql.text("schema_strangers")).fetchone()
+    found = conn.execute(sql.text("ledger/schema_strangers")).fetchone()
     if found is not None:
         schema, role, owns = found
         act = "alter schema {0} owner to nightmill_owner" if owns else "revoke create on schema {0} from {1}"
@@ -111,4 +111,4 @@ def _create_schemas(conn: Connection) -> None:
 def _load_prices(conn: Connection) -> None:
     content = resources.files("nightmill.storage").joinpath("prices.yaml").read_text("utf-8")
     for row in yaml.safe_load(content)["prices"]:
-        conn.execute(sql.text("price_upsert"), row)
+        conn.execute(sql.text("usage/upsert_price"), row)

@@ -47,7 +47,7 @@ def clock(conn: Connection) -> datetime:
 def login(conn: Connection) -> Login:
     """The roles of the login."""
     with conn.cursor(row_factory=class_row(Login)) as cursor:
-        row = cursor.execute(sql.text("login_standing")).fetchone()
+        row = cursor.execute(sql.text("ledger/login_standing")).fetchone()
     assert row is not None
     return row
 

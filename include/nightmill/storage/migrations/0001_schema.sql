@@ -1508,7 +1508,7 @@ grant execute on function nightmill.fence_shared(bigint), nightmill.fence_exclus
     to nightmill_writer;
 
 -- Readers see what was published and what is held. Views belong to a role that sees published rows only
--- (queries/view_protect.sql).
+-- (queries/view/protect.sql).
 grant select on nightmill.published, nightmill.publication, nightmill.publication_part, nightmill.hold
     to nightmill_reader;
 grant select on nightmill.published, nightmill.publication_part to nightmill_view_owner;
