@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import psycopg
 import pytest
+from support import development_ledger
 
 from nightmill.domain import states
 from nightmill.domain.errors import ConfigError, Transient
@@ -120,6 +121,21 @@ def test_a_ledger_of_a_newer_nightmill_is_refused(make_database: Callable[..., s
         conn.execute("insert into nightmill.migration (number, name) values (9999, 'from_the_future')")
     with pytest.raises(ConfigError, match="migration 9999 is unknown"):
         init_db(dsn)
+
+
+def test_a_ledger_of_a_development_version_is_refused_unchanged(
+    make_database: Callable[..., str], ledger_template: str
+) -> None:
+    dsn = make_database(ledger_template)
+    development_ledger.pretend(dsn)
+    before = _catalogs(dsn)
+    with pytest.raises(
+        ConfigError,
+        match=r"^This ledger was made by a development version of nightmill, .*"
+        r"Remedy: Run `make clean` \(local stack\) or create a new database\.$",
+    ):
+        init_db(dsn)
+    assert _catalogs(dsn) == before
 
 
 def test_a_login_without_createrole_is_told_what_it_lacks(
