@@ -64,34 +64,34 @@ $(READY): requirements-dev.txt Makefile
 
 .PHONY: demo
 demo: $(READY) ## Run the demo job on a real local Airflow and show its result
-	@"$(BIN)/python" -m nightmill.local demo
+	@"$(BIN)/python" -m dev.stack demo
 
 .PHONY: run
 run: $(READY) ## Run one job on the local stack and show its result (JOB=license_audit ARGS="--limit 10")
-	@"$(BIN)/python" -m nightmill.local run $(JOB) $(ARGS)
+	@"$(BIN)/python" -m dev.stack run $(JOB) $(ARGS)
 
 .PHONY: up
 up: $(READY) ## Start Postgres, the local provider and Airflow, or repair what is not running
-	@"$(BIN)/python" -m nightmill.local up
+	@"$(BIN)/python" -m dev.stack up
 
 .PHONY: down
 down: ## Stop everything that up or demo started
-	@if [ -x "$(BIN)/python" ]; then "$(BIN)/python" -m nightmill.local down; fi
+	@if [ -x "$(BIN)/python" ]; then "$(BIN)/python" -m dev.stack down; fi
 
 .PHONY: status
 status: $(READY) ## Show what runs where
-	@"$(BIN)/python" -m nightmill.local status
+	@"$(BIN)/python" -m dev.stack status
 
 .PHONY: psql
 psql: $(READY) ## Open psql on the local stack's database
-	@"$(BIN)/python" -m nightmill.local psql
+	@"$(BIN)/python" -m dev.stack psql
 
 .PHONY: cli
 cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doctor", "apply", ...)
-	@"$(BIN)/python" -m nightmill.local cli $(ARGS)
+	@"$(BIN)/python" -m dev.stack cli $(ARGS)
 
 .PHONY: test
-test: $(READY) ## Run the tests in two processes (ARGS="tests/local -k ports" runs some)
+test: $(READY) ## Run the tests in two processes (ARGS="tests/stack -k ports" runs some)
 	@"$(BIN)/python" -m pytest -m "not slow" -n 2 --no-loadscope-reorder $(ARGS)
 
 .PHONY: sweep
@@ -104,11 +104,11 @@ chaos: $(READY) ## Run a job under all faults at once while its workers are kill
 
 .PHONY: bench
 bench: $(READY) ## Measure what each stage costs per item beside its floor (SIZES=10000,100000; default up to 1M)
-	@PYTHONPATH=. "$(BIN)/python" -m bench
+	@PYTHONPATH=. "$(BIN)/python" -m dev.bench
 
 .PHONY: bench-airflow
 bench-airflow: $(READY) ## Measure a run's wall against its number of shards, and Airflow's share (SHARDS=4,16; BATCH_SECONDS=2)
-	@PYTHONPATH=. "$(BIN)/python" -m bench.airflow
+	@PYTHONPATH=. "$(BIN)/python" -m dev.bench.airflow
 
 .PHONY: lint
 lint: $(READY) ## Check style, types and import directions
@@ -119,7 +119,7 @@ lint: $(READY) ## Check style, types and import directions
 
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
-	@"$(BIN)/python" -m nightmill.cli.reference
+	@"$(BIN)/python" -m dev.write.job_reference
 
 .PHONY: lock
 lock: $(READY) ## Resolve requirements*.in into the hashed requirements*.txt (ARGS=--upgrade: newest)

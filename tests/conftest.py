@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.figures import NOTED
 
-from nightmill.local.postgres import Server, start_server
+from dev.stack.postgres import Server, start_server
 from nightmill.storage.migrate import init_db
 
 MakeDatabase = Callable[..., str]

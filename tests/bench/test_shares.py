@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from bench.contracts import LONGEST, SHORTEST, generated
-from bench.shares import AirflowRun, InProcess, StateClock, airflow_share, figures, mapped_seconds, per_shard, table
+from dev.bench.contracts import LONGEST, SHORTEST, generated
+from dev.bench.shares import AirflowRun, InProcess, StateClock, airflow_share, figures, mapped_seconds, per_shard, table
 
 RUN = AirflowRun(
     shards=16,

@@ -26,7 +26,7 @@ from support.steps import (
 
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting
 
 StartSimulator = Callable[..., RunningSimulator]

@@ -7,8 +7,8 @@ from support.pipeline import Pipeline
 from support.steps import paid_once, reconciled, run_unchecked, set_faults
 
 from nightmill.domain.errors import SourceError
-from nightmill.domain.prompt import Prompt
-from nightmill.domain.tokens import TokenCounter
+from nightmill.jobs.prompt.prompt import Prompt
+from nightmill.jobs.tokens import TokenCounter
 from nightmill.stages import publish
 
 

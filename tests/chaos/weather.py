@@ -11,7 +11,7 @@ from typing import Any
 
 from support.forced import fault_log
 
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 
 STRIKES = (
     "drop_create_reply",

@@ -15,7 +15,7 @@ import pytest
 from support.pipeline import Pipeline
 
 from nightmill.cli.commands import main
-from nightmill.local.settings import REPOSITORY
+from dev.stack.settings import REPOSITORY
 
 
 def command(*arguments: str, **variables: str) -> subprocess.Popen[bytes]:

@@ -11,8 +11,8 @@ from nightmill.cli.commands import main
 from nightmill.console.comparing import MOST_ROWS
 from nightmill.domain.comparison import BANDS, band_name
 from nightmill.domain.field_measures import Measure
-from nightmill.domain.gate_settings import Compare, ComparedField, Gold
-from nightmill.local.settings import REPOSITORY
+from nightmill.jobs.settings.gate_settings import Compare, ComparedField, Gold
+from dev.stack.settings import REPOSITORY
 
 TEXT = (REPOSITORY / "docs" / "compare.md").read_text("utf-8")
 

@@ -16,11 +16,11 @@ from support.pipeline import Pipeline
 from support.steps import set_faults
 
 from nightmill.cli.commands import main
-from nightmill.environment import utc_now
-from nightmill.local.postgres import Server
-from nightmill.simulator.server import start_in_thread
-from nightmill.simulator.settings import Settings
-from nightmill.stages import doctor
+from nightmill.services.environment import utc_now
+from dev.stack.postgres import Server
+from dev.practice_provider.server import start_in_thread
+from dev.practice_provider.settings import Settings
+from nightmill.operations import doctor
 
 KEY = "sk-the-key-that-must-not-show"
 

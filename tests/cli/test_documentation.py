@@ -11,13 +11,15 @@ import pytest
 from support.walkthrough import Saved, Typed, steps
 
 from nightmill.cli.commands import main
-from nightmill.domain import job_code, prompt_limits, yaml_document
-from nightmill.domain.gate_settings import MOST_EXPECTATIONS
-from nightmill.domain.prompt_messages import MOST_MESSAGES
+from nightmill.jobs.output import job_code
+from nightmill.jobs.prompt import limits
+from nightmill.jobs.check import yaml_document
+from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
+from nightmill.jobs.prompt.messages import MOST_MESSAGES
 from nightmill.gates import checks
-from nightmill.local.settings import REPOSITORY
-from nightmill.storage import job_folders
-from nightmill.validators.definition import mistakes_of
+from dev.stack.settings import REPOSITORY
+from nightmill.jobs import job_folders
+from nightmill.jobs.check.definition import mistakes_of
 
 PAGES = sorted([REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *REPOSITORY.glob("docs/**/*.md")])
 OPERATIONS = REPOSITORY / "docs" / "operations.md"
@@ -115,13 +117,13 @@ def test_the_commands_dags_and_limits_that_the_page_on_trust_names_are_the_codes
         f"{job_code.LIMIT_S:g} s for its import",
         f"{yaml_document.MOST_NESTED} levels of nesting, {yaml_document.MOST_ENTRIES:,} entries",
         f"{MOST_EXPECTATIONS} expectations",
-        f"{prompt_limits.MOST_NODES:,} expressions, {MOST_MESSAGES:,} messages",
-        f"{prompt_limits.MOST_CHARACTERS:,} characters",
-        f"{prompt_limits.MOST_STEPS:,} steps; {prompt_limits.LONGEST_S:g} s of processor time",
-        f"{prompt_limits.MOST_VALUES:,} parts of a list or mapping",
+        f"{limits.MOST_NODES:,} expressions, {MOST_MESSAGES:,} messages",
+        f"{limits.MOST_CHARACTERS:,} characters",
+        f"{limits.MOST_STEPS:,} steps; {limits.LONGEST_S:g} s of processor time",
+        f"{limits.MOST_VALUES:,} parts of a list or mapping",
     ):
         assert limit in text
-    assert (checks.LIMIT_S, prompt_limits.SHARE) == (3600, 4)  # an hour, four times
+    assert (checks.LIMIT_S, limits.SHARE) == (3600, 4)  # an hour, four times
 
 
 def test_every_example_of_a_connection_to_another_machine_verifies_the_server() -> None:

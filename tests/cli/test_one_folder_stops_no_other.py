@@ -11,8 +11,8 @@ from support.hostile_folders import write_some
 from support.pipeline import Pipeline
 
 from nightmill.cli.commands import main
-from nightmill.domain import job_code
-from nightmill.maintenance import live_jobs
+from nightmill.jobs.output import job_code
+from nightmill.upkeep.maintenance import live_jobs
 
 GOOD = {"a_good_one", "z_good_one"}
 

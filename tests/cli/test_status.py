@@ -17,7 +17,7 @@ from nightmill.cli import status
 from nightmill.cli.commands import main
 from nightmill.domain.errors import NightmillError
 from nightmill.stages import freeze
-from nightmill.stages.status import look
+from nightmill.operations.status import look
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from nightmill.console.app import create_app
 from nightmill.console.comparing import MOST_ROWS
 from nightmill.domain.addresses import MOUNT, batch_page, compare_page
 from nightmill.domain.errors import Blocked
-from nightmill.local.postgres import Server
-from nightmill.storage import ledger
+from dev.stack.postgres import Server
+from nightmill.storage import session
 
 DAG = "nightmill_test"
 CONSOLE, REVIEWER = "nightmill_test_console", "nightmill_test_reviewer"
@@ -39,12 +39,12 @@ def dsn(pipeline: Pipeline, postgres_server: Server) -> Iterator[Any]:
 
 @pytest.fixture
 def browser(dsn: Any) -> TestClient:
-    return TestClient(create_app(lambda: None, lambda: ledger.connect(dsn(CONSOLE)), "s3://here"))
+    return TestClient(create_app(lambda: None, lambda: session.connect(dsn(CONSOLE)), "s3://here"))
 
 
 @pytest.fixture
 def reviewer(dsn: Any) -> TestClient:
-    return TestClient(create_app(lambda: None, lambda: ledger.connect(dsn(REVIEWER)), "s3://here"))
+    return TestClient(create_app(lambda: None, lambda: session.connect(dsn(REVIEWER)), "s3://here"))
 
 
 @pytest.fixture
@@ -180,16 +180,16 @@ def test_a_batch_of_another_dag_is_not_found_and_a_stranger_sees_nothing(
     def refuse() -> None:
         raise HTTPException(401, "Not authenticated")
 
-    stranger = TestClient(create_app(refuse, lambda: ledger.connect(dsn(REVIEWER)), "s3://here"))
+    stranger = TestClient(create_app(refuse, lambda: session.connect(dsn(REVIEWER)), "s3://here"))
     assert page(stranger, stopped).status_code == 401
 
 
 def test_only_the_reviewers_role_may_call_for_rows(pipeline: Pipeline, dsn: Any, stopped: int) -> None:
     call = "select count(*) from nightmill.changed_rows(2, 1, 1, array['title'], null, 5)"
-    with ledger.connect(dsn(REVIEWER)) as conn:
+    with session.connect(dsn(REVIEWER)) as conn:
         assert conn.execute(call).fetchall() == [(5,)]
         nothing = "select count(*) from nightmill.changed_rows(2, 99, 1, array['title'], null, 5)"
         assert conn.execute(nothing).fetchall() == [(0,)]
     for refused in (dsn(CONSOLE), pipeline.writer_dsn):
-        with ledger.connect(refused) as conn, pytest.raises(Exception, match="permission denied"):
+        with session.connect(refused) as conn, pytest.raises(Exception, match="permission denied"):
             conn.execute(call)

@@ -20,11 +20,11 @@ from nightmill.console.app import create_app
 from nightmill.domain.addresses import MOUNT, batch_page, shard_page
 from nightmill.domain.errors import NightmillError, SourceError
 from nightmill.gates.approve import Answer, answered
-from nightmill.local.postgres import Server
-from nightmill.stages import rollback
-from nightmill.stages.rollback import Wish
-from nightmill.storage import batches, ledger
-from nightmill.storage.ledger import Connection
+from dev.stack.postgres import Server
+from nightmill.operations import rollback
+from nightmill.operations.rollback import Wish
+from nightmill.storage import batches, session
+from nightmill.storage.session import Connection
 
 DAG = "nightmill_test"
 CONSOLE = "nightmill_test_console"
@@ -38,7 +38,7 @@ def login(pipeline: Pipeline, postgres_server: Server) -> Login:
     postgres_server.create_login(CONSOLE)
     pipeline.sql(f"grant nightmill_console to {CONSOLE}")
     dsn = postgres_server.dsn(pipeline.admin_dsn.rsplit("/", 1)[1], CONSOLE)
-    return lambda: ledger.connect(dsn)
+    return lambda: session.connect(dsn)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def stranger(login: Login) -> TestClient:
 @pytest.fixture
 def stranded() -> TestClient:
     """The console of a ledger that does not answer."""
-    return TestClient(create_app(lambda: None, lambda: ledger.connect("postgresql://127.0.0.1:1/none"), ROOT))
+    return TestClient(create_app(lambda: None, lambda: session.connect("postgresql://127.0.0.1:1/none"), ROOT))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from support.crash_sweep import Ending, Starter, Sweep
 from support.figures import note
 from support.pipeline import Pipeline
 
-from nightmill.local.postgres import Server
+from dev.stack.postgres import Server
 
 SEED = 20
 SAMPLE = {"run_shard": 3}

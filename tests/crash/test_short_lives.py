@@ -12,8 +12,8 @@ from support.crash_sweep import Starter
 from support.pipeline import Pipeline
 from support.steps import cancel, one_shard, paid_once, provider_batches, publish_unchecked
 
-from nightmill.simulator.server import RunningSimulator
-from nightmill.stages.run_shard import wind_down
+from dev.practice_provider.server import RunningSimulator
+from nightmill.upkeep import wind_down
 
 StartSimulator = Callable[..., RunningSimulator]
 

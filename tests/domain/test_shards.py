@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.figures import note
 
 from nightmill.domain.shards import MAX_SHARDS, ShardRange, cut, shard_count
-from nightmill.domain.tokens import TokenCounter
+from nightmill.jobs.tokens import TokenCounter
 
 CUAD = Path("shared", "data", "cuad", "contracts.jsonl.gz")
 

@@ -20,9 +20,9 @@ from support.nights_story import Nights, prepare
 from support.nights_story import tell as tell_nights
 from support.running_site import PROVIDER_KEY, OtherProvider, Site, json_connection
 
-from nightmill.local.postgres import Server
-from nightmill.local.settings import StackSettings
-from nightmill.local.stack import Stack
+from dev.stack.postgres import Server
+from dev.stack.settings import StackSettings
+from dev.stack.stack import Stack
 
 BATCH_S = 12.0
 

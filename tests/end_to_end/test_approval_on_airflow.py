@@ -9,7 +9,7 @@ import pytest
 from support.approvals_story import Approvals
 from support.foreign_jobs import CANARY
 
-from nightmill.local.airflow_settings import ADMIN_USER
+from dev.stack.airflow_settings import ADMIN_USER
 
 BY_DEFAULT = "the time-out (approve.on_timeout: approve)"
 

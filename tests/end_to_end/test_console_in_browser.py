@@ -15,7 +15,7 @@ from support.keyboard import Keyboard, at_the_keyboard, browser_path
 from support.running_site import Site, retried, wait_for
 
 from nightmill.domain.addresses import batch_page, shard_page
-from nightmill.local.airflow_settings import ADMIN_USER
+from dev.stack.airflow_settings import ADMIN_USER
 
 ITEMS, NOTE = 5, "seen from a keyboard"
 

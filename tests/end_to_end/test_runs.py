@@ -88,7 +88,7 @@ def test_each_publication_has_its_asset_event_and_a_dry_run_has_none(told: Lette
 
 
 def test_a_bad_param_is_refused_when_the_run_is_triggered(site: Site) -> None:
-    from nightmill.local.airflow_rest import AirflowRefused
+    from nightmill.services.airflow_rest import AirflowRefused
 
     with pytest.raises(AirflowRefused, match="limit") as refused:
         site.client.trigger(NOTES, {"limit": 0}, run_id="bad")

@@ -18,8 +18,8 @@ from support.letters_story import Letters
 from support.running_site import PROVIDER_KEY, Site
 
 from nightmill.domain.addresses import compare_page
-from nightmill.local.airflow_settings import ADMIN_USER
-from nightmill.local.postgres_account import binaries
+from dev.stack.airflow_settings import ADMIN_USER
+from dev.stack.postgres_account import binaries
 
 SECRETS = (CANARY, PROMPT_CANARY, PROVIDER_KEY)
 

@@ -10,8 +10,8 @@ import pytest
 from support.running_site import Site
 from support.walkthrough import Reader
 
-from nightmill.local.demo import load_input
-from nightmill.local.settings import REPOSITORY
+from dev.demo.run import load_input
+from dev.stack.settings import REPOSITORY
 
 PAGE = REPOSITORY / "docs" / "tutorial.md"
 

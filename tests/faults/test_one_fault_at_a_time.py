@@ -11,7 +11,7 @@ from support.forced import executions, fault_log, forced_executions, paid_as_for
 from support.pipeline import Pipeline
 from support.steps import counts, set_faults
 
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 
 StartSimulator = Callable[..., RunningSimulator]
 

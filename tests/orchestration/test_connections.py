@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from nightmill.connections import AirflowConnection, from_variables, payload_store
+from nightmill.services.connections import AirflowConnection, from_variables, payload_store
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration import connections
 from nightmill.providers.connection import AnswerLimits

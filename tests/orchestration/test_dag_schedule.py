@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk import Asset
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration.dag_factory import build_dag
 

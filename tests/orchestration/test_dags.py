@@ -15,7 +15,7 @@ import pytest
 from support.hostile_folders import write_some
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
-from nightmill.domain import job_code
+from nightmill.jobs.output import job_code
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"

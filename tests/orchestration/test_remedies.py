@@ -14,8 +14,8 @@ import pytest
 from pydantic import BaseModel
 
 from nightmill.cli import commands
-from nightmill.domain.job import Job
-from nightmill.local.settings import REPOSITORY
+from nightmill.jobs.settings.job import Job
+from dev.stack.settings import REPOSITORY
 
 CODE = REPOSITORY / "include" / "nightmill"
 PAGES = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")]

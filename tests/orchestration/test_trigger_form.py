@@ -8,8 +8,8 @@ import pytest
 from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 
-from nightmill.domain.filters import RESERVED
-from nightmill.domain.job import Job
+from nightmill.jobs.filters import RESERVED
+from nightmill.jobs.settings.job import Job
 from nightmill.orchestration.trigger_form import trigger_form
 
 JOB: dict[str, Any] = {

@@ -12,7 +12,7 @@ from support.steps import run_unchecked
 
 from nightmill.domain.errors import BrokenJobFolder, NightmillError, SourceError, Transient
 from nightmill.domain.states import BatchState
-from nightmill.local.postgres import Server
+from dev.stack.postgres import Server
 
 COLUMNS = "select id, version, tenant, body from documents"
 

@@ -10,7 +10,7 @@ from support.steps import run_unchecked, set_faults
 
 from nightmill.domain.errors import Blocked, BrokenJobFolder, SourceError
 from nightmill.stages import publish
-from nightmill.validators.definition import check_definition
+from nightmill.jobs.check.definition import check_definition
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)

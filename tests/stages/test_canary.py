@@ -17,7 +17,7 @@ from nightmill.console.app import create_app
 from nightmill.domain.errors import NightmillError
 from nightmill.gates import question_text
 from nightmill.gates.port import Waiting
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages import reconcile
 from nightmill.storage.batches import Batch
 

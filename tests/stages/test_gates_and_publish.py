@@ -18,7 +18,7 @@ from nightmill.domain.wording import aligned
 from nightmill.gates import checks, compare, driver, registry
 from nightmill.gates.port import Passed
 from nightmill.stages import publish, reconcile, report
-from nightmill.stages.status import look
+from nightmill.operations.status import look
 
 SHOWN = "select distinct batch_id from results.notes"
 

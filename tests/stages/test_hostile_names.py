@@ -7,9 +7,9 @@ from datetime import timedelta
 from support.pipeline import Pipeline
 from support.steps import run_unchecked
 
-from nightmill import maintenance
+from nightmill.upkeep import maintenance
 from nightmill.domain.maintenance import Sweep, refuse_failed
-from nightmill.stages import apply
+from nightmill.operations import apply
 from nightmill.storage.migrate import init_db
 
 # What our own statements call without a schema.

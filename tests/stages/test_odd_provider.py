@@ -16,7 +16,7 @@ from support.steps import paid_once, run_unchecked, set_faults
 
 from nightmill.domain.errors import Blocked
 from nightmill.providers.connection import AnswerLimits
-from nightmill.stages import orphans
+from nightmill.upkeep import orphans
 
 NAN = float("nan")
 DEEP: Any = json.loads("[" * 900 + "]" * 900)

@@ -15,7 +15,7 @@ from support.steps import batch_of, counts, one_shard, paid_once, provider_batch
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting, refused
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange

@@ -10,15 +10,15 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import batch_of, cancel, run_unchecked
 
-from nightmill import maintenance
+from nightmill.upkeep import maintenance
 from nightmill.domain.errors import IllegalTransition, Terminal
-from nightmill.domain.filters import Filter
-from nightmill.domain.job import Job
+from nightmill.jobs.filters import Filter
+from nightmill.jobs.settings.job import Job
 from nightmill.domain.maintenance import Sweep
-from nightmill.domain.publishing import Publishing, decide
+from nightmill.jobs.rules.publishing import Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.stages import publish, report
-from nightmill.stages.status import line, look
+from nightmill.operations.status import line, look
 from nightmill.storage import batches, publications
 from nightmill.storage.batches import Batch
 

@@ -22,10 +22,10 @@ from support.steps import (
 )
 
 from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
-from nightmill.domain.job import Job
-from nightmill.domain.repair import output_reserve
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.rules.repair import output_reserve
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 
 StartSimulator = Callable[..., RunningSimulator]
 

@@ -27,7 +27,7 @@ from support.steps import (
 from nightmill.domain.errors import Blocked, StaleWriter
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Finished, collect
 
 StartSimulator = Callable[..., RunningSimulator]

@@ -14,7 +14,7 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import counts, one_shard, paid_once, provider_batches, set_faults, wake_until
 
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting
 
 StartSimulator = Callable[..., RunningSimulator]

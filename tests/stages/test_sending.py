@@ -24,7 +24,7 @@ from nightmill.domain.errors import Blocked, ProviderUnavailable, StaleWriter, S
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.providers.port import SearchResult
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Finished, Waiting
 
 StartSimulator = Callable[..., RunningSimulator]

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from support.ledger import Ledger, apply, definition
 
-from nightmill.local.postgres import Server
+from dev.stack.postgres import Server
 
 
 @pytest.fixture

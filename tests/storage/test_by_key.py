@@ -10,7 +10,7 @@ import pytest
 from support.ledger import OUTPUT, Ledger, apply, definition
 
 from nightmill.domain.errors import StaleWriter, Terminal
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import by_key, holds, part_builds, partitions, publications, rollbacks
 from nightmill.storage.batches import Batch
 from nightmill.storage.part_builds import Built, OutOfDate

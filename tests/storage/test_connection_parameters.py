@@ -17,15 +17,15 @@ import psycopg
 import pytest
 from support.ledger import Ledger
 
-from nightmill.connections import AirflowConnection
+from nightmill.services.connections import AirflowConnection
 from nightmill.domain.errors import Transient
-from nightmill.domain.gate_settings import Gold
-from nightmill.domain.job import Source
+from nightmill.jobs.settings.gate_settings import Gold
+from nightmill.jobs.settings.job import Source
 from nightmill.gates import checks
 from nightmill.orchestration.poller import ShardPoller
-from nightmill.stages.doctor import open_ledger
+from nightmill.operations.doctor import open_ledger
 from nightmill.storage import gold
-from nightmill.storage.ledger import connect
+from nightmill.storage.session import connect
 from nightmill.storage.sources import SourceSnapshot
 
 WITHIN_A_MINUTE = {"keepalive": 1, "idle": 30, "interval": 10, "count": 3, "user_timeout": 60_000}

@@ -11,7 +11,7 @@ from support.figures import note
 from support.ledger import Ledger, apply, definition
 
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import batches, publications, retention
 from nightmill.storage.batches import Batch, Submission
 from nightmill.storage.publications import Part

@@ -19,7 +19,7 @@ from support.ledger import OUTPUT, Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.maintenance import refuse_failed
 from nightmill.domain.states import BatchState
-from nightmill.stages import merging as stage
+from nightmill.upkeep import merging as stage
 from nightmill.storage import batches, by_key, publications
 from nightmill.storage.batches import Batch
 

@@ -10,11 +10,11 @@ from psycopg import IsolationLevel
 from support.ledger import Ledger, apply, definition
 
 from nightmill.domain import merging as rules
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import IllegalTransition, Terminal
 from nightmill.domain.maintenance import refuse_failed
 from nightmill.domain.merging import where_now
-from nightmill.stages import merging as stage
+from nightmill.upkeep import merging as stage
 from nightmill.storage import merging, publications
 from nightmill.storage.batches import Batch
 

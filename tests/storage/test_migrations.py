@@ -11,9 +11,9 @@ from support import development_ledger
 
 from nightmill.domain import states
 from nightmill.domain.errors import ConfigError, Transient
-from nightmill.local.postgres import Server
+from dev.stack.postgres import Server
 from nightmill.storage import migrate, prices
-from nightmill.storage.ledger import connect
+from nightmill.storage.session import connect
 from nightmill.storage.migrate import init_db, migrations
 
 # Which transaction wrote each row of the catalogs last: the same rows again where nothing was made or changed.

@@ -12,7 +12,7 @@ from support.ledger import LOOK, Ledger, apply, definition
 
 from nightmill.domain.errors import ConfigError, StaleWriter, Terminal
 from nightmill.storage import fence, partitions
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 class Beside(threading.Thread):

@@ -17,9 +17,9 @@ from support.ledger import Ledger
 from support.tls import certificate, server_context
 from upath import UPath
 
-from nightmill.connections import AirflowConnection, payload_store
+from nightmill.services.connections import AirflowConnection, payload_store
 from nightmill.domain.errors import Terminal, Transient
-from nightmill.local.ports import find_free
+from dev.stack.ports import find_free
 from nightmill.storage import payloads
 from nightmill.storage.batches import Batch
 from nightmill.storage.payloads import PayloadStore, SegmentWriter

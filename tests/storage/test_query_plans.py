@@ -10,7 +10,7 @@ import pytest
 from support.ledger import Ledger, apply, definition
 
 from nightmill.storage import provider_batches, reuse, shards, sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.ranges import multirange
 
 BATCHES = 3

@@ -18,10 +18,10 @@ from support.ledger import LOOK, Ledger, apply
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.gates import GATES
 from nightmill.domain.states import BatchState
-from nightmill.stages import apply as apply_stage
+from nightmill.operations import apply as apply_stage
 from nightmill.storage import batches, fence, gates, publications
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 READERS = 20
 

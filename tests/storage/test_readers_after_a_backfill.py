@@ -14,8 +14,8 @@ import pytest
 from psycopg import IsolationLevel
 from support.ledger import Ledger, apply, definition
 
-from nightmill.local import postgres
-from nightmill.local.postgres import Server
+from dev.stack import postgres
+from dev.stack.postgres import Server
 from nightmill.storage.migrate import init_db
 
 NIGHTS, READERS = 400, 20

@@ -18,10 +18,10 @@ from support.ledger import OUTPUT, Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.errors import Blocked
 from nightmill.domain.maintenance import refuse_failed
-from nightmill.stages import merging as stage
+from nightmill.upkeep import merging as stage
 from nightmill.storage import by_key, holds, merging, publications, rollbacks
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
 
 READERS = 20

@@ -9,7 +9,7 @@ from support.ledger import Ledger
 from nightmill.domain.errors import StaleWriter, Terminal
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import batches, partitions, provider_batches
-from nightmill.storage.ledger import refusals
+from nightmill.storage.session import refusals
 
 EDGE, MANIFEST, SETTLING, PARTITION = "NM001", "NM003", "NM004", "NM005"
 

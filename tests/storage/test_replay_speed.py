@@ -10,9 +10,10 @@ import pytest
 from support.figures import note
 from support.ledger import Ledger
 
-from nightmill.domain.dead_letters import Choice
-from nightmill.environment import Environment
-from nightmill.stages import plan, replay
+from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.services.environment import Environment
+from nightmill.stages import plan
+from nightmill.operations import replay
 from nightmill.storage import batches
 from nightmill.storage.payloads import PayloadStore
 

@@ -7,7 +7,7 @@ from support.ledger import Ledger, apply
 
 from nightmill.domain.errors import ConfigError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import retire
+from nightmill.operations import retire
 from nightmill.storage import partitions, publications, rollbacks
 
 LEFT = "select to_regclass('results.notes'), to_regclass('nightmill.rows_notes')"

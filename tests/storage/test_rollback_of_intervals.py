@@ -10,7 +10,7 @@ from support.ledger import Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
 from nightmill.domain.maintenance import refuse_failed
-from nightmill.stages import merging as stage
+from nightmill.upkeep import merging as stage
 from nightmill.storage import holds, merging, partitions, publications, rollbacks, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from nightmill.domain.errors import SourceError
-from nightmill.domain.gate_settings import Gold
-from nightmill.domain.job import Source
-from nightmill.local.postgres import Server
+from nightmill.jobs.settings.gate_settings import Gold
+from nightmill.jobs.settings.job import Source
+from dev.stack.postgres import Server
 from nightmill.storage.gold import load
 from nightmill.storage.sources import SourceSnapshot
 

@@ -15,8 +15,8 @@ import pytest
 from support.figures import note
 
 from nightmill.domain.errors import SourceError, Transient
-from nightmill.domain.job import Source
-from nightmill.local.postgres import Server
+from nightmill.jobs.settings.job import Source
+from dev.stack.postgres import Server
 from nightmill.storage import sources
 from nightmill.storage.sources import SourceRow, SourceSnapshot
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from nightmill.stages import cancel, publish, report
+from nightmill.operations import cancel
+from nightmill.stages import publish, report
 from nightmill.storage.batches import Batch
 from support.crash_worker import hold, wait_for_the_provider, wound_down
 from support.pipeline import Pipeline

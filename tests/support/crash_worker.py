@@ -18,8 +18,10 @@ from importlib import import_module
 from itertools import count
 from typing import Any, NoReturn
 
-from nightmill.stages import cancel, publish, reconcile
-from nightmill.stages.run_shard import Finished, collect, wind_down
+from nightmill.operations import cancel
+from nightmill.stages import publish, reconcile
+from nightmill.stages.run_shard import Finished, collect
+from nightmill.upkeep import wind_down
 from nightmill.storage import payloads
 from support.crash_points import watch
 from support.pipeline import Pipeline

@@ -7,7 +7,7 @@ import urllib.request
 from collections import Counter
 from typing import Any
 
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 
 
 def fault_log(simulator: RunningSimulator, fault: str | None = None) -> list[dict[str, Any]]:

@@ -20,8 +20,8 @@ from typing import Any
 import psutil
 import psycopg
 
-from nightmill.connections import environment_of
-from nightmill.stages.run_shard import wind_down
+from nightmill.services.connections import environment_of
+from nightmill.upkeep import wind_down
 from support.foreign_jobs import NIGHTS, fill_source, write_job
 from support.running_site import Site, kill, retried, wait_for
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import psycopg
 
-from nightmill.domain.contract import JobDefinition
-from nightmill.environment import Environment
+from nightmill.jobs.contract import JobDefinition
+from nightmill.services.environment import Environment
 from nightmill.gates import checks, compare, driver, registry
 from nightmill.providers.connection import AnswerLimits, ProviderConnection
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages import freeze, plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting, wake
-from nightmill.storage import job_folders, views
+from nightmill.jobs import job_folders
+from nightmill.storage import views
 from nightmill.storage.batches import Batch
 from nightmill.storage.payloads import PayloadStore
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmill.domain.dead_letters import Choice
-from nightmill.stages import replay, report
+from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.operations import replay
+from nightmill.stages import report
 from nightmill.storage.batches import Batch
 from support.pipeline import Pipeline
 from support.steps import publish_unchecked, run_unchecked, set_faults

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nightmill.stages import rollback
-from nightmill.stages.rollback import Done, Wish
+from nightmill.operations import rollback
+from nightmill.operations.rollback import Done, Wish
 from support.pipeline import Pipeline
 from support.steps import run_unchecked
 

@@ -18,8 +18,8 @@ import psutil
 import psycopg
 
 from nightmill.domain.errors import NightmillError, Transient
-from nightmill.local.airflow_rest import AirflowClient
-from nightmill.local.stack import Running, Stack
+from nightmill.services.airflow_rest import AirflowClient
+from dev.stack.stack import Running, Stack
 
 T = TypeVar("T")
 PROVIDER_KEY = "key-of-the-other-provider"
@@ -38,7 +38,7 @@ class OtherProvider:
         port_file = folder / "port"
         options = ["--port", "0", "--port-file", str(port_file), "--data-dir", str(folder / "data")]
         options += ["--batch-seconds", str(batch_s), "--api-key", PROVIDER_KEY]
-        command = [sys.executable, "-m", "nightmill.simulator", *options]
+        command = [sys.executable, "-m", "dev.practice_provider", *options]
         env = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2] / "include")}
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
         wait_for(port_file.exists, 90, "the other provider's port")

@@ -14,7 +14,7 @@ from typing import Any
 
 from nightmill.domain.gates import GateName, Word
 from nightmill.gates import compare, driver, registry
-from nightmill.simulator.server import RunningSimulator
+from dev.practice_provider.server import RunningSimulator
 from nightmill.stages import publish, reconcile, report
 from nightmill.stages.run_shard import Waiting
 from nightmill.storage import batches, gates

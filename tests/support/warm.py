@@ -9,8 +9,8 @@ import openai.resources.batches
 import openai.resources.files
 from upath import UPath
 
-from nightmill.domain.job import CHAT
-from nightmill.domain.tokens import TokenCounter
+from nightmill.jobs.settings.job import CHAT
+from nightmill.jobs.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.providers.openai_client import open_client

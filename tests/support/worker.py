@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 from nightmill.domain.errors import NightmillError
 from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.stages.run_shard import Finished, collect, wind_down
+from nightmill.stages.run_shard import Finished, collect
+from nightmill.upkeep import wind_down
 from nightmill.storage import items
 from support.pipeline import Pipeline
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 if TYPE_CHECKING:
-    from nightmill.stages.apply import Applied
+    from nightmill.operations.apply import Applied
 
 from nightmill.cli import view_commands
-from nightmill.connections import OWNER, from_variables
+from nightmill.services.connections import OWNER, from_variables
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
-from nightmill.exit_codes import exit_code
+from nightmill.services.exit_codes import exit_code
 
 DEFAULT_JOBS = Path("dags/jobs")
 
@@ -43,12 +43,12 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _simulator(argv: list[str]) -> int:
-    if find_spec("nightmill.simulator") is None:
+    if find_spec("dev.practice_provider") is None:
         raise ConfigError(
             "The local provider is not part of this installation.",
             "Start it from a checkout of the project: `make up`, or `python -m nightmill simulator` there.",
         )
-    from nightmill.simulator.server import main as simulator
+    from dev.practice_provider.server import main as simulator
 
     return simulator(argv)
 
@@ -69,7 +69,7 @@ def init_db(arguments: argparse.Namespace) -> int:
 
 def apply(arguments: argparse.Namespace) -> int:
     """Make tables and views of all job folders."""
-    from nightmill.stages import apply as stage
+    from nightmill.operations import apply as stage
 
     done = stage.run(from_variables(OWNER).database_url(), arguments.jobs)
     rows = [

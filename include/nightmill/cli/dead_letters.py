@@ -12,15 +12,15 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from nightmill.connections import environment_of
-from nightmill.domain.dead_letters import Choice
+from nightmill.services.connections import environment_of
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.gaps import Facts, told
-from nightmill.domain.nearest import aside, listed
+from nightmill.jobs.rules.gaps import Facts, told
+from nightmill.domain.suggestions import aside, listed
 from nightmill.stages.run_shard.custom_ids import custom_id
 from nightmill.storage import batches, dead_letters, gaps
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -11,15 +11,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from nightmill.connections import DEPLOYMENT, LEDGER, OBJECT_STORE, LookedUp, from_variables, payload_store
+from nightmill.services.connections import DEPLOYMENT, LEDGER, OBJECT_STORE, LookedUp, from_variables, payload_store
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
-from nightmill.environment import utc_now
-from nightmill.local.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
-from nightmill.stages import doctor
-from nightmill.stages.doctor import Doubt, Finding, Status, attempt
-from nightmill.storage import job_folders
+from nightmill.services.environment import utc_now
+from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
+from nightmill.operations import doctor
+from nightmill.operations.doctor import Doubt, Finding, Status, attempt
+from nightmill.jobs import job_folders
 from nightmill.storage.deployments import VARIABLE
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 PLUGINS = frozenset({"nightmill_access", "nightmill_console", "nightmill_listener"})
 EXECUTOR, LOCAL = "AIRFLOW__CORE__EXECUTOR", "LocalExecutor"

@@ -9,17 +9,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from nightmill.connections import environment_of
-from nightmill.domain.contract import JobDefinition
+from nightmill.services.connections import environment_of
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.estimate import described
-from nightmill.domain.filters import read_all
-from nightmill.domain.nearest import aside, listed
-from nightmill.domain.prompt import written
+from nightmill.jobs.filters import read_all
+from nightmill.domain.suggestions import aside, listed
+from nightmill.jobs.prompt.prompt import written
 from nightmill.domain.wording import counted
-from nightmill.stages import estimate
-from nightmill.stages.estimate import Forecast, Question
-from nightmill.storage import job_folders
+from nightmill.operations import estimate
+from nightmill.operations.estimate import Forecast, Question
+from nightmill.jobs import job_folders
 
 
 def run(arguments: argparse.Namespace) -> int:

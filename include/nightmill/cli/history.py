@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 from nightmill.cli.rollback import hold_fields
-from nightmill.connections import environment_of
+from nightmill.services.connections import environment_of
 from nightmill.domain.wording import counted
-from nightmill.stages import rollback as stage
+from nightmill.operations import rollback as stage
 from nightmill.storage.view_history import Event
 
 

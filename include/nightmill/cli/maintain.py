@@ -6,12 +6,12 @@ import argparse
 import json
 import os
 
-from nightmill import maintenance
-from nightmill.connections import OWNER, environment_of, from_variables
+from nightmill.upkeep import maintenance
+from nightmill.services.connections import OWNER, environment_of, from_variables
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
-from nightmill.stages import cancel as stage
+from nightmill.operations import cancel as stage
 from nightmill.storage.maintenance import isolated
 
 

@@ -7,8 +7,8 @@ import json
 import os
 
 from nightmill.cli.replay import trigger
-from nightmill.connections import environment_of
-from nightmill.stages import show_preview
+from nightmill.services.connections import environment_of
+from nightmill.operations import show_preview
 
 DAG = "nightmill_publish"
 

@@ -10,17 +10,17 @@ from typing import Any
 
 from nightmill.cli.dead_letters import choice_of
 from nightmill.cli.estimate import job_of
-from nightmill.connections import environment_of
+from nightmill.services.connections import environment_of
 from nightmill.domain.errors import ConfigError
-from nightmill.local.airflow_rest import (
+from nightmill.services.airflow_rest import (
     AIRFLOW_PASSWORD,
     AIRFLOW_URL,
     AIRFLOW_USER,
     AirflowClient,
     AirflowRefused,
 )
-from nightmill.stages import replay
-from nightmill.stages.replay import Prospect
+from nightmill.operations import replay
+from nightmill.operations.replay import Prospect
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
-from nightmill.domain.job_code import said_by
-from nightmill.domain.nearest import aside, listed
-from nightmill.storage import job_folders
-from nightmill.validators.definition import mistakes_of
-from nightmill.validators.schedule import unpublished_views
+from nightmill.jobs.output.job_code import said_by
+from nightmill.domain.suggestions import aside, listed
+from nightmill.jobs import job_folders
+from nightmill.jobs.check.definition import mistakes_of
+from nightmill.jobs.check.schedule import unpublished_views
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from airflow.api_fastapi.core_api.security import DagAccessEntity, requires_acce
 from fastapi import FastAPI
 from psycopg import IsolationLevel
 
-from nightmill.connections import CONSOLE, LEDGER, payload_root
+from nightmill.services.connections import CONSOLE, LEDGER, payload_root
 from nightmill.console.app import create_app
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration.connections import lookup
 from nightmill.orchestration.deployment import ThisAirflow
-from nightmill.storage import deployments, ledger
-from nightmill.storage.ledger import Connection
+from nightmill.storage import deployments, session
+from nightmill.storage.session import Connection
 
 STATEMENT_TIMEOUT = "10s"
 
@@ -29,7 +29,7 @@ def build() -> FastAPI:
 @contextmanager
 def open_ledger() -> Iterator[Connection]:
     """One page's look at the ledger: a single snapshot, read only whatever the login may do."""
-    with ledger.connect(_dsn(), application="nightmill console") as conn:
+    with session.connect(_dsn(), application="nightmill console") as conn:
         conn.autocommit = True
         deployments.refuse_another(conn, ThisAirflow().deployment_id)  # who may see a DAG here may not see that one
         conn.autocommit = False

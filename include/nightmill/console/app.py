@@ -19,8 +19,8 @@ from nightmill.console import comparing, pages
 from nightmill.console.rendering import render
 from nightmill.domain.addresses import BATCH, COMPARE, SHARD
 from nightmill.domain.errors import NightmillError
-from nightmill.environment import utc_now
-from nightmill.storage.ledger import Connection
+from nightmill.services.environment import utc_now
+from nightmill.storage.session import Connection
 
 # Inline styles only: whatever a text on the page holds, nothing is loaded and nothing runs.
 HEADERS = {

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from nightmill.storage import batches, evidence
+from nightmill.storage import batches, console_reads
 from nightmill.storage.batches import Batch
-from nightmill.storage.evidence import ChangedRow, Compared
-from nightmill.storage.ledger import Connection
+from nightmill.storage.console_reads import ChangedRow, Compared
+from nightmill.storage.session import Connection
 
 MOST_ROWS = 50
 
@@ -42,7 +42,7 @@ class ComparePage:
 
 def compare_page(conn: Connection, dag_id: str, batch_id: int, now: datetime) -> ComparePage | None:
     """One batch of the DAG, or None when there is none with this id."""
-    compared = evidence.compared(conn, dag_id, batch_id)
+    compared = console_reads.compared(conn, dag_id, batch_id)
     if compared is None:
         return None
     details = compared.details or {}
@@ -53,8 +53,8 @@ def _sample(conn: Connection, batch_id: int, details: dict[str, Any]) -> list[Ch
     old = details.get("old")
     if not old:
         return []
-    if not evidence.may_read_answers(conn):
+    if not console_reads.may_read_answers(conn):
         return None
     tenants = [one["name"] for one in details["findings"] if one["by"] == "tenant"]
     fields, publication = list(details["fields"]), details["publication"]
-    return evidence.changed_rows(conn, batch_id, old["batch_id"], publication, fields, tenants, MOST_ROWS)
+    return console_reads.changed_rows(conn, batch_id, old["batch_id"], publication, fields, tenants, MOST_ROWS)

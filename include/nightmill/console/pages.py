@@ -8,25 +8,15 @@ from datetime import datetime
 from decimal import Decimal
 
 from nightmill.console import reasons
-from nightmill.domain.gaps import told
+from nightmill.jobs.rules.gaps import told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
-from nightmill.storage import (
-    batches,
-    evidence,
-    gaps,
-    holds,
-    prices,
-    provider_batches,
-    publications,
-    usage,
-    view_history,
-)
+from nightmill.storage import batches, console_reads, gaps, holds, prices, provider_batches, publications, usage, view_history
 from nightmill.storage.batches import Batch
-from nightmill.storage.evidence import Attempts, Evidence, Request, ShardStanding, Step, Verdict
+from nightmill.storage.console_reads import Attempts, Evidence, Request, ShardStanding, Step, Verdict
 from nightmill.storage.holds import Hold
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.payloads import evidence_path
 from nightmill.storage.publications import Published
 from nightmill.storage.view_history import Event
@@ -79,14 +69,14 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
     batch = batches.newest_of_run(conn, dag_id, run_id)
     if batch is None:
         return None
-    shards = evidence.shards(conn, batch.batch_id)
-    sent = evidence.of_shards(conn, [shard.shard_id for shard in shards])
+    shards = console_reads.shards(conn, batch.batch_id)
+    sent = console_reads.of_shards(conn, [shard.shard_id for shard in shards])
     spent, reused = usage.spent(conn, batch.batch_id), usage.reused(conn, batch.batch_id)
     price = _price(conn, batch, sent)
     return BatchPage(
         at=now,
         batch=batch,
-        request=evidence.request(conn, batch.batch_id),
+        request=console_reads.request(conn, batch.batch_id),
         reasons=reasons.of_batch(batch, shards, sent, now),
         buckets=batches.bucket_counts(conn, batch.batch_id),
         gaps=batches.gaps_by_code(conn, batch.batch_id),
@@ -95,36 +85,36 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         evidence={shard.shard_id: [one for one in sent if one.shard_id == shard.shard_id] for shard in shards},
         spent=spent,
         receipt=receipt(price, spent, reused) if price else None,
-        verdicts=evidence.verdicts(conn, batch.batch_id),
+        verdicts=console_reads.verdicts(conn, batch.batch_id),
         shown=publications.current(conn, batch.view_name),
         held=holds.open_of(conn, batch.view_name),
         publications=view_history.history(conn, batch.view_name, NEWEST_PUBLICATIONS),
-        history=evidence.history(conn, batch.batch_id, "batch", batch.batch_id),
+        history=console_reads.history(conn, batch.batch_id, "batch", batch.batch_id),
     )
 
 
 def shard_page(conn: Connection, payload_root: str, dag_id: str, shard_id: int, now: datetime) -> ShardPage | None:
     """One shard of the DAG, or None when there is none with this id."""
-    shard = evidence.shard(conn, dag_id, shard_id)
+    shard = console_reads.shard(conn, dag_id, shard_id)
     if shard is None:
         return None
     batch = batches.get(conn, shard.batch_id)
-    sent = evidence.of_shards(conn, [shard_id])
+    sent = console_reads.of_shards(conn, [shard_id])
     stretch = (batch.batch_id, shard.first_ordinal, shard.last_ordinal)
-    attempts = evidence.attempts(conn, *stretch)
+    attempts = console_reads.attempts(conn, *stretch)
     price = _price(conn, batch, sent)
     return ShardPage(
         at=now,
         batch=batch,
         shard=shard,
         reasons=reasons.of_shard(batch, shard, sent, now),
-        buckets=dict(evidence.buckets(conn, *stretch)),
+        buckets=dict(console_reads.buckets(conn, *stretch)),
         evidence=sent,
         raw_files={one.provider_batch_id: _raw_files(payload_root, batch, one) for one in sent},
         attempts=attempts,
         cost=_cost(price, attempts) if price else None,
         enqueued=_enqueued(conn, sent),
-        history=evidence.history(conn, batch.batch_id, "shard", shard_id, [one.provider_batch_id for one in sent]),
+        history=console_reads.history(conn, batch.batch_id, "shard", shard_id, [one.provider_batch_id for one in sent]),
     )
 
 

@@ -11,7 +11,7 @@ from nightmill.domain.gates import GateName
 from nightmill.domain.progress import LATE
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
 from nightmill.storage.batches import Batch
-from nightmill.storage.evidence import Evidence, ShardStanding
+from nightmill.storage.console_reads import Evidence, ShardStanding
 
 SHARD_WORDS = {
     ShardState.QUEUED: "not started",

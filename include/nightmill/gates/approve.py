@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nightmill.domain.contract import JobDefinition
-from nightmill.domain.gate_settings import Approve, OnTimeout
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.gate_settings import Approve, OnTimeout
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.keys import content_hash
 from nightmill.gates import baseline, basis

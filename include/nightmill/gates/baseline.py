@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import publications
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 KEY = "baseline"  # of a verdict's details
 

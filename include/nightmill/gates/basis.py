@@ -7,7 +7,7 @@ from nightmill.domain.keys import content_hash
 from nightmill.gates import baseline
 from nightmill.storage import gates
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 KEY = "basis"  # of an approval's details
 

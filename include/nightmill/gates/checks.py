@@ -11,18 +11,18 @@ import logging
 from typing import Any
 
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.gate_settings import Expectation
+from nightmill.jobs.settings.gate_settings import Expectation
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
-from nightmill.domain.nearest import aside, listed
-from nightmill.domain.output_module import json_schema
+from nightmill.domain.suggestions import aside, listed
+from nightmill.jobs.output.output_module import json_schema
 from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict, always
-from nightmill.storage import contracts, ledger, views
+from nightmill.storage import contracts, session, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
-from nightmill.validators.argument_types import library, refusals
-from nightmill.validators.check_report import Staged, declared_words, described, verdict
-from nightmill.validators.expectations import NO_ARGUMENTS
+from nightmill.storage.session import Connection
+from nightmill.jobs.check.argument_types import library, refusals
+from nightmill.gates.check_report import Staged, declared_words, described, verdict
+from nightmill.jobs.check.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ def _reading_only(dsn: str) -> dict[str, Any]:
     commits, and ends in time."""
 
     def opened() -> Connection:
-        conn = ledger.connect(dsn, application="nightmill checks")
+        conn = session.connect(dsn, application="nightmill checks")
         conn.prepare_threshold = 0
         conn.execute("select pg_catalog.set_config('statement_timeout', %s, false)", (f"{LIMIT_S}s",))
         conn.commit()

@@ -8,21 +8,21 @@ from typing import Any
 
 from psycopg import IsolationLevel
 
-from nightmill.domain.columns import Column
-from nightmill.domain.compare_details import details
-from nightmill.domain.compare_verdict import Finding, judge
+from nightmill.jobs.output.columns import Column
+from nightmill.gates.compare_details import details
+from nightmill.gates.compare_verdict import Finding, judge
 from nightmill.domain.comparison import ALL, FieldRule, Part, Slice, Tally
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.field_measures import Measure, usual
-from nightmill.domain.gate_settings import Compare, Gold
-from nightmill.domain.job import Source
+from nightmill.jobs.settings.gate_settings import Compare, Gold
+from nightmill.jobs.settings.job import Source
 from nightmill.domain.pricing import Price, price_on
 from nightmill.domain.receipt import cost
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, comparison, contracts, gold, prices, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.comparison import Sides
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

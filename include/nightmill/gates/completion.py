@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.domain.gaps import decide, told
+from nightmill.jobs.rules.gaps import decide, told
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.states import BatchState
 from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Refused, Verdict, always
 from nightmill.storage import batches, gaps
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 PREVIOUS_OF = "previous_of"  # of a verdict's details
 

@@ -9,14 +9,14 @@ import logging
 from dataclasses import replace
 from typing import NoReturn, assert_never
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.gates.port import Gate, Look, NotConfigured, Passed, Refused, Rejected, Verdict, Waiting
 from nightmill.storage import batches, gates, rollbacks
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

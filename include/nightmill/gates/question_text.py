@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nightmill.domain.gate_settings import OnTimeout
+from nightmill.jobs.settings.gate_settings import OnTimeout
 from nightmill.domain.gates import GateName
 from nightmill.domain.pricing import price_on
 from nightmill.domain.receipt import receipt
@@ -13,7 +13,7 @@ from nightmill.gates import approve
 from nightmill.gates.port import TOLD, Waiting
 from nightmill.storage import batches, contracts, gates, prices, publications, usage
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 _AT_THE_END = {
     OnTimeout.WAIT: "the task fails, and clearing it asks again",

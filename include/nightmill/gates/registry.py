@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.wording import batches_named
@@ -12,7 +12,7 @@ from nightmill.gates import approve, baseline, basis, checks, compare, completio
 from nightmill.gates.port import Gate
 from nightmill.storage import gates
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 _BEFORE_APPROVAL: tuple[Gate, ...] = (completion.GATE, checks.GATE, compare.GATE)
 GATES: tuple[Gate, ...] = (*_BEFORE_APPROVAL, approve.question(_BEFORE_APPROVAL))

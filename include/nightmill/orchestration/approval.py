@@ -16,7 +16,7 @@ from airflow.sdk import Context, Param
 from nightmill.orchestration.failing import as_airflow_failure
 
 if TYPE_CHECKING:
-    from nightmill.domain.contract import JobDefinition
+    from nightmill.jobs.contract import JobDefinition
     from nightmill.gates.port import Gate, Verdict, Waiting
 
 YES, NO = "Approve", "Reject"
@@ -90,7 +90,7 @@ class Approval(HITLOperator):
 
     def _live(self) -> JobDefinition:
         """The job folder as it is now."""
-        from nightmill.storage import job_folders
+        from nightmill.jobs import job_folders
 
         return job_folders.read(Path(self.folder))
 
@@ -122,6 +122,6 @@ class ApprovalOfPreview(Approval):
 
     def _live(self) -> JobDefinition:
         from nightmill.orchestration.publish_dag import folder_of
-        from nightmill.storage import job_folders
+        from nightmill.jobs import job_folders
 
         return job_folders.read(folder_of(self.folder, int(self.batch_id)))

@@ -13,7 +13,7 @@ from airflow.sdk import Variable
 
 from nightmill.storage import deployments
 from nightmill.storage.deployments import VARIABLE
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 _DESCRIPTION = (
     "Tells nightmill's ledger which Airflow this is. Delete it in a copy of an Airflow, never in the Airflow itself."

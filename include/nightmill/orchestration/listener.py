@@ -28,7 +28,7 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
         return
     from nightmill.domain.errors import NightmillError, Terminal
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import cancel, show_preview
+    from nightmill.operations import cancel, show_preview
 
     marked = f"Run {dag_run.run_id} of {dag_run.dag_id} was marked as failed"
     try:

@@ -52,7 +52,7 @@ def _cancel_form() -> dict[str, Param]:
 def request_cancel() -> int:
     """Returns the batch id."""
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import cancel
+    from nightmill.operations import cancel
 
     context = get_current_context()
     refuse_cleared(context)
@@ -70,7 +70,7 @@ def wind_down(batch_id: int) -> None:
     import logging
 
     from nightmill.orchestration.connections import environment
-    from nightmill.stages.run_shard import wind_down as stage
+    from nightmill.upkeep import wind_down as stage
 
     with as_airflow_failure():
         for action in stage.run(environment(), {}, batch_id=batch_id):
@@ -102,8 +102,8 @@ def maintenance_dag(built_in: Path) -> DAG:
 
 def sweep(name: str, built_in: str) -> None:
     """One sweep; its log says what was done."""
-    from nightmill import maintenance
-    from nightmill.connections import OWNER
+    from nightmill.upkeep import maintenance
+    from nightmill.services.connections import OWNER
     from nightmill.domain.errors import ConfigError
     from nightmill.orchestration.connections import environment, lookup
 

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 import psycopg
 
 from nightmill.providers.port import BatchStatus, BatchWatcher
-from nightmill.storage import ledger, wakeups
+from nightmill.storage import session, wakeups
 from nightmill.storage.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
@@ -96,7 +96,7 @@ class ShardPoller:
     async def _read(self, shard_ids: list[int]) -> Wakeups:
         if self._conn is None or self._watcher is None:
             dsn, self._watcher = await self._opener()
-            self._conn = await ledger.connect_async(dsn, application="nightmill triggerer")
+            self._conn = await session.connect_async(dsn, application="nightmill triggerer")
         return await wakeups.read(self._conn, shard_ids)
 
     async def _changed(self, found: Wakeups) -> dict[int, BatchStatus]:

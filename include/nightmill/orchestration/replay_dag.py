@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowSkipException
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.orchestration.retries import PATIENT
-from nightmill.storage import job_folders
+from nightmill.jobs import job_folders
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +65,9 @@ class TriggerOnce(TriggerDagRunOperator):
 
 def choose(built_in: str) -> dict[str, Any]:
     """What to trigger. Fails with the way out where the replay would be refused."""
-    from nightmill.domain.dead_letters import Choice
+    from nightmill.jobs.rules.dead_letters import Choice
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import replay
+    from nightmill.operations import replay
 
     context = get_current_context()
     refuse_cleared(context)

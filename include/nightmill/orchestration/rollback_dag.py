@@ -13,10 +13,10 @@ from airflow.sdk.exceptions import AirflowSkipException
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.orchestration.retries import PATIENT
 from nightmill.orchestration.tasks import asset_name, emit
-from nightmill.storage import job_folders
+from nightmill.jobs import job_folders
 
 if TYPE_CHECKING:
-    from nightmill.stages.rollback import Done
+    from nightmill.operations.rollback import Done
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def rollback_dag(built_in: Path) -> DAG:
 def roll_back() -> None:
     """Roll back once, however often the task is retried; then emit the view's asset event, at least once."""
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import rollback
+    from nightmill.operations import rollback
 
     context = get_current_context()
     refuse_cleared(context)

@@ -37,7 +37,7 @@ class ShardSensor(BaseSensorOperator):
         from nightmill.orchestration.connections import environment
         from nightmill.orchestration.trigger import ShardTrigger
         from nightmill.stages.run_shard import Finished, wake
-        from nightmill.storage import job_folders
+        from nightmill.jobs import job_folders
 
         with as_airflow_failure():
             live = job_folders.read(Path(self.folder))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
-from nightmill.domain.data_interval import is_window, moment, span_of
+from nightmill.jobs.rules.data_interval import is_window, moment, span_of
 from nightmill.domain.gates import GateName
-from nightmill.domain.job import Job
-from nightmill.domain.publish_settings import PublishMode
-from nightmill.domain.publishing import Publishing
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.jobs.rules.publishing import Publishing
 from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
 
@@ -33,7 +33,7 @@ def freeze_snapshot(folder: str) -> int:
     """Returns the batch id."""
     from nightmill.orchestration.connections import environment
     from nightmill.stages import freeze
-    from nightmill.storage import job_folders
+    from nightmill.jobs import job_folders
 
     if get_current_context()["params"].get("parent_batch") is not None:
         return _take_over(folder)
@@ -72,10 +72,10 @@ def _runs_again_by_backfill(run: Any, instance: Any) -> bool:
 
 def _take_over(folder: str) -> int:
     """freeze_snapshot of a run that replays a batch."""
-    from nightmill.domain.dead_letters import Choice
+    from nightmill.jobs.rules.dead_letters import Choice
     from nightmill.orchestration.connections import environment
-    from nightmill.stages import replay
-    from nightmill.storage import job_folders
+    from nightmill.operations import replay
+    from nightmill.jobs import job_folders
 
     context = get_current_context()
     run, instance, params = context["dag_run"], context["ti"], context["params"]
@@ -109,7 +109,7 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
     """Returns what run_shard maps over: shard id and label."""
     from nightmill.orchestration.connections import environment
     from nightmill.stages import preflight as stage
-    from nightmill.storage import job_folders
+    from nightmill.jobs import job_folders
 
     with as_airflow_failure():
         shards = stage.run(environment(), job_folders.read(Path(folder)), batch_id)
@@ -125,7 +125,7 @@ def reconcile(folder: str, batch_id: int) -> None:
     """Every planned item in exactly one bucket."""
     from nightmill.orchestration.connections import environment
     from nightmill.stages import reconcile as stage
-    from nightmill.storage import job_folders
+    from nightmill.jobs import job_folders
 
     with as_airflow_failure():
         stage.run(environment(), job_folders.read(Path(folder)), batch_id)
@@ -149,7 +149,7 @@ def approve(folder: str, batch_id: int) -> None:
 def _ask(name: GateName, folder: str, batch_id: int) -> None:
     from nightmill.gates import driver, registry
     from nightmill.orchestration.connections import environment
-    from nightmill.storage import job_folders
+    from nightmill.jobs import job_folders
 
     with as_airflow_failure():
         driver.run(environment(), job_folders.read(Path(folder)), batch_id, registry.named(name))
@@ -159,7 +159,7 @@ def publish(folder: str, batch_id: int) -> None:
     """Flip the view, then emit the asset event: only when something is shown, after the commit, at least once."""
     from nightmill.orchestration.connections import environment
     from nightmill.stages import publish as stage
-    from nightmill.storage import job_folders
+    from nightmill.jobs import job_folders
 
     context = get_current_context()
     who = getattr(context["dag_run"], "triggering_user_name", None) or "airflow"

@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
-from nightmill.domain.dag_settings import AfterAssets, AssetOf, DagSettings
+from nightmill.jobs.settings.dag_settings import AfterAssets, AssetOf, DagSettings
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.job import Job
+from nightmill.jobs.settings.job import Job
 from nightmill.orchestration.tasks import asset
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from nightmill.connections import LEDGER
+from nightmill.services.connections import LEDGER
 from nightmill.orchestration.connections import lookup_async
 from nightmill.orchestration.poller import Watch, shared
 from nightmill.providers.port import BatchWatcher

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.job import CHAT
+from nightmill.jobs.settings.job import CHAT
 
 _KEY = re.compile(r"[\x21-\x7e]+")
 # What parsers of URLs read differently, so that what is checked here could be another host than what is called.

@@ -13,7 +13,7 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
-from nightmill.domain.job import EMBEDDINGS, RESERVES
+from nightmill.jobs.settings.job import EMBEDDINGS, RESERVES
 from nightmill.providers.cleaning import as_sent, identifier
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.openai_client import open_client, without_retries

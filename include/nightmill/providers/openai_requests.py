@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from nightmill.domain.errors import ConfigError, SourceError
-from nightmill.domain.job import CHAT, EMBEDDINGS
+from nightmill.jobs.settings.job import CHAT, EMBEDDINGS
 from nightmill.providers.connection import RequestSpec
 
 # Which field of the body carries the documents, by endpoint. An endpoint belongs here once its answers can be read.

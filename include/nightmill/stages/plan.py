@@ -11,31 +11,20 @@ from collections.abc import Sequence
 
 import orjson
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.outcomes import Accepted, CitedSpan
 from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
-from nightmill.environment import Environment
-from nightmill.storage import (
-    batches,
-    contracts,
-    fence,
-    items,
-    partitions,
-    payloads,
-    provider_batches,
-    publications,
-    reuse,
-    shards,
-)
+from nightmill.services.environment import Environment
+from nightmill.storage import batches, contracts, fence, items, partitions, payloads, provider_batches, publications, reuse, shards
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.partitions import Unattached
 from nightmill.storage.ranges import multirange
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard
-from nightmill.validators.checker import Checker
+from nightmill.checks.checker import Checker
 
 log = logging.getLogger(__name__)
 

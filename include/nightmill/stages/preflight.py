@@ -5,17 +5,17 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import room_for
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, fence, holds, prices, publications, shards
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.shards import ShardLabel
 
 log = logging.getLogger(__name__)

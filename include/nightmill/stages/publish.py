@@ -7,15 +7,15 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.gates import registry
 from nightmill.storage import batches, by_key, contracts, holds, merging, publications
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import TRIES, Built, OutOfDate
 from nightmill.storage.publications import Published
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Terminal
-from nightmill.domain.gaps import decide, facts, told
+from nightmill.jobs.rules.gaps import decide, facts, told
 from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.gates import completion, driver
 from nightmill.storage import batches, gaps, partitions, shards
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

@@ -6,23 +6,23 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nightmill.domain.contract import JobDefinition
-from nightmill.domain.dead_letters import breaches
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
-from nightmill.domain.gaps import Facts, told
+from nightmill.jobs.rules.gaps import Facts, told
 from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, dead_letters, gaps, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.publications import Published
 from nightmill.storage.strays import Booked
 

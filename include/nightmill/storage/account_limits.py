@@ -9,7 +9,7 @@ from psycopg.rows import class_row, dict_row
 
 from nightmill.domain.limits import ALERT_AFTER, Limit, Standing
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

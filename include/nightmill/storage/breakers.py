@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from psycopg.rows import class_row
 
-from nightmill.domain.breaker import Count, Verdict
+from nightmill.jobs.rules.breaker import Count, Verdict
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 class Kind(StrEnum):

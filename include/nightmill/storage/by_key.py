@@ -11,10 +11,10 @@ from typing import Any
 
 from psycopg import sql as composed
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.storage import part_builds, partitions, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
 

@@ -11,10 +11,10 @@ from psycopg import sql as composed
 
 from nightmill.domain.comparison import BANDS, Cell, FieldRule, Rows, Side
 from nightmill.domain.pricing import Price
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import partitions, publications, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 _AT_A_TIME = 2_000  # rows, from the server's cursor
 _NOT_NEEDED = composed.SQL("array[]::jsonb[]")

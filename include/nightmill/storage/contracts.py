@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.contract import JobDefinition, hash_of
+from nightmill.jobs.contract import JobDefinition, hash_of
 from nightmill.domain.errors import Terminal
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 def pin(conn: Connection, definition: JobDefinition) -> int:

@@ -9,10 +9,10 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.domain.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.failures import EndedAs
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.payloads import evidence_path
 
 

@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 
 from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 VARIABLE = "nightmill_deployment"  # the Airflow variable that holds an Airflow's own id
 

@@ -15,7 +15,7 @@ from psycopg import errors
 
 from nightmill.domain.errors import StaleWriter, Transient
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

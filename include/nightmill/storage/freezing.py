@@ -10,7 +10,7 @@ from nightmill.domain.errors import NightmillError, StaleWriter, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

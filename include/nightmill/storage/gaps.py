@@ -9,11 +9,11 @@ from typing import Any
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.gaps import Facts, Gap, Ruled
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.rules.gaps import Facts, Gap, Ruled
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import fence, publications, sql, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 
 
 @dataclass(frozen=True, slots=True)

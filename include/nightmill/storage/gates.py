@@ -13,7 +13,7 @@ from nightmill.domain.errors import Terminal
 from nightmill.domain.gates import GATES, GateName, Word
 from nightmill.storage import fence, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 REVOKED = "revoked"  # of a rejection's details: how many answers it took out of reuse
 

@@ -13,7 +13,7 @@ from nightmill.domain.interval_choice import Interval
 from nightmill.domain.wording import batches_named
 from nightmill.storage import sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 
 
 @dataclass(frozen=True, slots=True)

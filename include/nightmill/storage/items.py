@@ -10,7 +10,7 @@ from psycopg.types.string import BytesBinaryDumper
 
 from nightmill.domain.errors import SourceError
 from nightmill.storage import partitions, sources, sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.partitions import Unattached
 
 # ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, required

@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

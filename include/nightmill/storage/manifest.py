@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import SourceError
 from nightmill.domain.keys import KeyMaker
-from nightmill.domain.tokens import TokenCounter
-from nightmill.storage.exact_values import nested_too_deep
+from nightmill.jobs.tokens import TokenCounter
+from nightmill.storage.source_values import nested_too_deep
 from nightmill.storage.items import ItemRow
 from nightmill.storage.sources import SourceRow
 

@@ -12,10 +12,10 @@ from psycopg.rows import class_row
 
 from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import part_builds, partitions, publications, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
 

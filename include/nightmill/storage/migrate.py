@@ -12,7 +12,7 @@ from psycopg import sql as composed
 
 from nightmill.domain.errors import ConfigError
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection, connect
+from nightmill.storage.session import Connection, connect
 
 ROLES = (
     "nightmill_owner", "nightmill_view_owner", "nightmill_writer", "nightmill_reader", "nightmill_console",

@@ -12,7 +12,7 @@ from psycopg import sql as composed
 
 from nightmill.domain.errors import StaleWriter, Transient
 from nightmill.storage import partitions, sql
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 from nightmill.storage.partitions import Unattached
 
 TRIES = 3  # of building and showing a part: something can be published meanwhile

@@ -14,7 +14,7 @@ from psycopg import sql as composed
 
 from nightmill.domain.errors import StaleWriter, Terminal
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 
 TRY_S = 0.2  # far below Postgres' deadlock_timeout of 1 s
 BETWEEN_TRIES_S = 0.1

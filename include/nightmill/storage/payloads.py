@@ -26,7 +26,7 @@ from upath import UPath
 from nightmill.domain.errors import NightmillError, Terminal, Transient
 from nightmill.domain.foreign_faults import TRUST, untrusted
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 SEGMENT_BYTES = 4 * 1024 * 1024  # uncompressed; bounds the memory of a reader
 MOST_SEGMENT_BYTES = 1 << 30  # of one that holds a single large item; no Postgres text is longer

@@ -6,7 +6,7 @@ from psycopg.rows import class_row
 
 from nightmill.domain.pricing import Price
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 def of_model(conn: Connection, model: str) -> list[Price]:

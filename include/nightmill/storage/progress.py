@@ -8,7 +8,7 @@ from psycopg.rows import class_row
 
 from nightmill.domain.progress import Attempts, Progress, ProviderBatchCount, ShardCount
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 def read(conn: Connection, batch_id: int) -> Progress:

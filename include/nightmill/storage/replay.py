@@ -15,14 +15,14 @@ from psycopg import sql as composed
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.contract import JobDefinition
-from nightmill.domain.dead_letters import Choice
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import Terminal
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
 from nightmill.storage import partitions, payloads, sql, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.payloads import PayloadStore
 
 # The parent's partitions are joined with what is sent again: hashing must not spill (default: 4 MB).

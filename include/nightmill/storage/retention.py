@@ -9,7 +9,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from nightmill.storage import partitions, sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 _OF_EVERY_BATCH = ("outcome", "attempt", "item")
 

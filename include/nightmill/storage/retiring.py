@@ -6,9 +6,9 @@ from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import ConfigError, Terminal
-from nightmill.domain.nearest import aside
+from nightmill.domain.suggestions import aside
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 LOCK_TIMEOUT = "5s"
 

@@ -13,7 +13,7 @@ from psycopg.rows import class_row
 
 from nightmill.domain.outcomes import CitedSpan
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 from nightmill.storage.settlement import Settling
 
 # A batch joins its own items with the results of all batches: hashing them must not spill (default: 4 MB).

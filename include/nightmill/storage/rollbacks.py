@@ -9,11 +9,11 @@ from nightmill.domain.errors import ConfigError, Terminal, Transient
 from nightmill.domain.interval_choice import Interval
 from nightmill.domain.merging import where_now
 from nightmill.domain.parts import Part
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import holds, merging, part_builds, publications, sql, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold, NewHold
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
 

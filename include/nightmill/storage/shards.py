@@ -12,7 +12,7 @@ from psycopg.types.multirange import Int8Multirange
 from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.states import SHARD_EDGES, TERMINAL_SHARD_STATES, ShardState
 from nightmill.storage import fence, sql
-from nightmill.storage.ledger import Connection, refusals
+from nightmill.storage.session import Connection, refusals
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from psycopg import errors
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError, Transient
-from nightmill.domain.nearest import listed
-from nightmill.storage import exact_values, startup_options
+from nightmill.domain.suggestions import listed
+from nightmill.storage import source_values, startup_options
 from nightmill.storage.connection_parameters import parameters
-from nightmill.storage.ledger import unreachable
+from nightmill.storage.session import unreachable
 
 # Versions and values are written as text: they must not depend on the settings of a database or login.
 _FORMATS = (("timezone", "UTC"), ("datestyle", "ISO"), ("intervalstyle", "postgres"), ("bytea_output", "hex"))
@@ -56,7 +56,7 @@ def connect(dsn: str, asked: Asked) -> psycopg.Connection[Any]:
         raise unreachable(which, f"the Airflow connection {asked.conn_id}", fault) from fault
     conn.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     conn.read_only = True
-    exact_values.register(conn)
+    source_values.register(conn)
     settings = [*own, *_FORMATS, ("statement_timeout", f"{asked.timeout_s}s")]
     conn.execute(*startup_options.statement(settings, local=True))
     return conn

@@ -12,10 +12,10 @@ import msgspec
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError
-from nightmill.domain.filters import with_types
-from nightmill.domain.job import Source, SourceColumns
-from nightmill.domain.nearest import aside
-from nightmill.domain.statement_end import without_end
+from nightmill.jobs.filters import with_types
+from nightmill.jobs.settings.job import Source, SourceColumns
+from nightmill.domain.suggestions import aside
+from nightmill.storage.statement_end import without_end
 from nightmill.storage import source_session
 from nightmill.storage.source_session import Asked, explained
 

@@ -7,7 +7,7 @@ from importlib import resources
 
 from psycopg import sql
 
-from nightmill.domain.columns import Column
+from nightmill.jobs.output.columns import Column
 
 # For a few look-ups among many rows: by Postgres' default costs, which are those of a rotating disk, it reads them all.
 BY_INDEX = "set local random_page_cost = 1.1"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from psycopg.rows import class_row
 
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

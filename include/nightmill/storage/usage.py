@@ -6,7 +6,7 @@ from psycopg.rows import class_row, tuple_row
 
 from nightmill.domain.receipt import Tokens
 from nightmill.storage import sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 def spent(conn: Connection, batch_id: int) -> Tokens:

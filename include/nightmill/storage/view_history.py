@@ -10,10 +10,10 @@ from typing import Any
 from psycopg.rows import class_row
 
 from nightmill.domain.merging import lies_in
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import holds, merging, publications, sql
 from nightmill.storage.holds import Hold
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,12 @@ from psycopg import sql as composed
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.domain.columns import PROVENANCE_COLUMNS, Column
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.publish_settings import PublishMode
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import publications, sql
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 
 SHOWN = (
     "source_id", "source_version", "tenant", "domain", "batch_id", "result_id", "reused", "model", "prompt_version",

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from nightmill.domain.repair import is_truncation, output_reserve, repair_messages
-from nightmill.domain.tokens import TokenCounter
+from nightmill.jobs.rules.repair import is_truncation, output_reserve, repair_messages
+from nightmill.jobs.tokens import TokenCounter
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.rejected import RejectedAnswers
 from nightmill.storage.settlement import FailedItem

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from nightmill.domain.breaker import Verdict
+from nightmill.jobs.rules.breaker import Verdict
 from nightmill.domain.errors import Blocked
 from nightmill.domain.wording import counted
 from nightmill.stages.run_shard.context import ShardContext

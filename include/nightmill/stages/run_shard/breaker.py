@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from nightmill.domain.breaker import Count, Verdict, judge, most_at_first, needed
+from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first, needed
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import NEVER_EXECUTED, FailureClass
-from nightmill.domain.repair import is_truncation
+from nightmill.jobs.rules.repair import is_truncation
 from nightmill.domain.wording import counted
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.result_lines import places

@@ -6,16 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nightmill.domain.contract import JobDefinition
-from nightmill.domain.job import Job
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.job import Job
 from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
-from nightmill.environment import Environment
+from nightmill.services.environment import Environment
 from nightmill.providers.port import BatchProvider, Limits
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.settlement import Retries, Settling
 from nightmill.storage.shards import Shard
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightmill.domain.breaker import FEWEST
+from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in

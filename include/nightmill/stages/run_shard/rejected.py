@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nightmill.domain.failures import Failure
-from nightmill.domain.repair import repairs
+from nightmill.jobs.rules.repair import repairs
 from nightmill.providers.port import Answer, Unreadable
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.one_answer import Told, one_of
@@ -21,7 +21,7 @@ from nightmill.stages.run_shard.result_lines import places
 from nightmill.storage import payloads, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import FailedItem
-from nightmill.validators.checker import Checker
+from nightmill.checks.checker import Checker
 
 
 class Rejected(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ from nightmill.domain.errors import AnswerTooLarge
 from nightmill.domain.failures import Failure, classify_line_error, never_processed
 from nightmill.domain.finish_reasons import Ending, ending
 from nightmill.domain.outcomes import Accepted, Verdict
-from nightmill.domain.repair import is_truncation, output_reserve
+from nightmill.jobs.rules.repair import is_truncation, output_reserve
 from nightmill.providers.port import Embedding, LineError, ResultLine, Unreadable
 from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
@@ -31,7 +31,7 @@ from nightmill.stages.run_shard.result_lines import places, spoken_of
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
-from nightmill.validators.checker import Checker
+from nightmill.checks.checker import Checker
 
 SPARE_LINES = 100_000  # beyond ten for each request: what a file may hold, and what memory is for
 MOST_DISTINCT = 16  # lines of one item that are compared; so many differing ones are a conflict whatever follows

@@ -8,16 +8,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nightmill.domain.contract import JobDefinition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, NightmillError, StaleWriter, Terminal
 from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
-from nightmill.environment import Environment, scratch
+from nightmill.services.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
 from nightmill.stages.run_shard.context import LONGEST_WAIT, ShardContext
 from nightmill.storage import batches, breakers, contracts, fence, progress, provider_batches, reuse, settlement, shards
 from nightmill.storage.batches import Batch
-from nightmill.storage.ledger import Connection
+from nightmill.storage.session import Connection
 from nightmill.storage.shards import Shard
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,1 @@
+"""What only a checkout needs: the practice provider, the local stack, the demo, benchmarks, writers of docs."""

@@ -1,0 +1,1 @@
+"""The local stack: Postgres, Airflow and the practice provider on one machine."""

@@ -1,0 +1,1 @@
+"""Writes pages of docs/ from the code."""

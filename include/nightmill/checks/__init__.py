@@ -1,0 +1,1 @@
+"""What an answer or an input must be."""

@@ -1,0 +1,74 @@
+"""The quotations of one answer against its document, by the job's citation rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from nightmill.domain.failures import Failure, rejected
+from nightmill.jobs.settings.job import CitationRule
+from nightmill.domain.outcomes import CitedSpan
+from nightmill.jobs.prompt.prompt import written
+from nightmill.checks.citations import Citation, find_citation, refusal
+
+MOST_QUOTES: Final = 1_000  # of one answer
+MOST_WORK: Final = 15_000_000  # quotations x characters of their document: well under a second, whatever the texts are
+_EXACT_WORK: Final = 0.1  # of that, where a quotation stands word for word
+_EXPLAINED: Final = 5  # refused quotations that the model is told of
+
+
+class CitationRules:
+    """Finds the quotations that rules ask for. `explain` adds to a refusal what the document reads."""
+
+    def __init__(self, rules: Sequence[CitationRule], *, explain: bool) -> None:
+        self.rules = rules
+        self._explain = explain
+
+    def check(self, answer: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[CitedSpan, ...] | Failure:
+        """Where each quotation stands, or why the answer is refused: a quotation is not in the document, or there are
+        more than can be checked. Work is counted, not timed: the same answer always ends the same."""
+        spans: list[CitedSpan] = []
+        refused: list[str] = []
+        work = 0.0
+        for number, (rule, name, quote) in enumerate(_quotes(self.rules, answer)):
+            source = written(payload.get(rule.source) or "")
+            work += len(source) * _EXACT_WORK
+            if number >= MOST_QUOTES or work > MOST_WORK:
+                return rejected("too_many_citations", _too_many(rule, number))
+            found = find_citation(quote, source, rule.min_score) if isinstance(quote, str) else None
+            if found is None:
+                refused.append(self._told(name, quote, source))
+                if not self._explain or len(refused) == _EXPLAINED:
+                    break
+            else:
+                spans.append(_span(rule, found))
+            if found is None or found.method != "exact":
+                work += len(source)
+        if refused:
+            failure = rejected("citation_missing", refused[0])
+            return replace(failure, message="; ".join(refused)) if self._explain else failure
+        return tuple(spans)
+
+    def _told(self, name: str, quote: Any, source: str) -> str:
+        what = f"{name} is not in the document"
+        return f"{what}; {refusal(quote, source)}" if self._explain and isinstance(quote, str) else what
+
+
+def _quotes(rules: Sequence[CitationRule], answer: Mapping[str, Any]) -> Iterator[tuple[CitationRule, str, Any]]:
+    """Each quotation with its name in the model's own terms."""
+    for rule in rules:
+        quotes = answer.get(rule.quote)
+        if isinstance(quotes, list):
+            for number, quote in enumerate(quotes, 1):
+                yield rule, f"quote {number} of `{rule.quote}`", quote
+        else:
+            yield rule, f"`{rule.quote}`", quotes
+
+
+def _too_many(rule: CitationRule, checked: int) -> str:
+    return f"`{rule.quote}` has more quotations than can be checked against this document: give the {checked} best"
+
+
+def _span(rule: CitationRule, found: Citation) -> CitedSpan:
+    return CitedSpan(rule.quote, rule.source, found.start, found.end, found.method, found.score, found.differing)

@@ -1,0 +1,1 @@
+"""Finds every mistake of a job folder, with its file and line."""

@@ -1,0 +1,1 @@
+"""output.py: the model of an answer, its JSON schema and its columns."""

@@ -1,0 +1,1 @@
+"""prompt.md: its template, limits and messages."""

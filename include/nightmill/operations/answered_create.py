@@ -1,0 +1,54 @@
+"""A person's word on a create whose reply was lost, where the provider's listing cannot tell."""
+
+from __future__ import annotations
+
+from nightmill.domain.errors import Terminal
+from nightmill.domain.states import ProviderBatchState
+from nightmill.services.environment import Environment
+from nightmill.providers.port import BatchSnapshot
+from nightmill.storage import batches, contracts, provider_batches, shards
+from nightmill.storage.provider_batches import ProviderBatch
+
+
+def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> ProviderBatch:
+    """Note that the provider took it under that id, or (None) that it did not take it; its items are then free again.
+
+    Raises Terminal where nothing is asked of that provider batch, or where the id is that of another one.
+    """
+    with env.ledger() as conn:
+        one = provider_batches.get(conn, provider_batch_id)
+        if one.state is not ProviderBatchState.UPLOADED:
+            raise Terminal(
+                f"Provider batch {provider_batch_id} is {one.state}: nobody asks whether the provider took it.",
+                "Nothing to do; clear the task that waits, if one does.",
+            )
+        batch, shard = batches.get(conn, one.batch_id), shards.get(conn, one.shard_id)
+        pinned = contracts.load(conn, batch.contract_id)
+        _, holder = shards.take_over(conn, shard, batch.generation, "a person says what became of a lost create")
+        conn.commit()
+        assert one.input_file_id is not None
+        with env.provider(pinned) as provider:
+            if taken_as is None:
+                provider.delete_file(one.input_file_id)  # one that is still on its way finds nothing to execute
+                to, reason, facts = ProviderBatchState.ABANDONED, "a person says that the provider did not take it", {}
+            else:
+                found = provider.poll(taken_as)
+                _refuse_another(one, found)
+                to, reason = ProviderBatchState.SUBMITTED, "a person says that the provider took it"
+                facts = {"provider_id": found.provider_id, "adopted": True, "raw_status": found.raw_status}
+        done = provider_batches.move(conn, holder, one, to, reason, **facts)
+        conn.commit()
+        return done
+
+
+def _refuse_another(one: ProviderBatch, found: BatchSnapshot) -> None:
+    """What the batch says of where it comes from, if it says anything, must be ours."""
+    if found.token == one.token or found.input_file_id == one.input_file_id:
+        return
+    if found.token is None and not found.input_file_id:
+        return
+    raise Terminal(
+        f"The batch {found.provider_id} was made from the file {found.input_file_id or '?'}, not from "
+        f"{one.input_file_id} of provider batch {one.provider_batch_id}.",
+        "Look for the batch that was made from that file.",
+    )

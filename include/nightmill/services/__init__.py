@@ -1,0 +1,1 @@
+"""Connections, accounts and services that stages and commands use."""
