@@ -18,6 +18,7 @@ from dataclasses import asdict
 from typing import Any
 
 from bench.__main__ import LATEST, STAGES
+
 from dev.bench.airflow_site import AirflowSite, airflow_site
 from dev.bench.contracts import documents
 from dev.bench.shares import InProcess, figures, per_shard, table

@@ -16,11 +16,11 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.services.environment import Environment
 from dev.stack.postgres import Server, start_server
-from nightmill.providers.connection import ProviderConnection
 from nightmill.jobs import job_folders
+from nightmill.jobs.contract import JobDefinition
+from nightmill.providers.connection import ProviderConnection
+from nightmill.services.environment import Environment
 from nightmill.storage import views
 from nightmill.storage.migrate import init_db
 from nightmill.storage.payloads import PayloadStore

@@ -65,8 +65,8 @@ def submit(site: Site) -> Work:
 
 def collect(site: Site) -> Work:
     """The second wake-up of every shard, after the provider has ended all batches: download, validate, settle."""
-    from nightmill.stages.run_shard import Finished, wake
     from nightmill.checks.checker import Checker
+    from nightmill.stages.run_shard import Finished, wake
 
     shards = open_shards(site)
     Checker(site.job)

@@ -12,14 +12,14 @@ from typing import Any
 
 import psycopg
 
-from nightmill.jobs.output.columns import PROVENANCE_COLUMNS
-from nightmill.jobs.contract import JobDefinition
-from nightmill.domain.errors import ConfigError, Transient
-from nightmill.jobs.filters import as_json, read_all
-from nightmill.domain.states import BatchState
-from nightmill.services.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from dev.stack.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER, READER
 from dev.stack.stack import Running, Stack
+from nightmill.domain.errors import ConfigError, Transient
+from nightmill.domain.states import BatchState
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.filters import as_json, read_all
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS
+from nightmill.services.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from nightmill.storage.batches import Batch
 
 JOB = "license_audit"
@@ -142,8 +142,8 @@ def completion_report(running: Running, batch: Batch) -> str:
 def standing(running: Running, dag_id: str, run_id: str) -> str:
     """Where the run's batch stands, in the words of `status`: rounds, repeated requests, refusals and dead letters, and
     when it looks again. Empty before there is one."""
-    from nightmill.services.connections import environment_of
     from nightmill.operations.status import line, look
+    from nightmill.services.connections import environment_of
     from nightmill.storage import batches
 
     env = environment_of(running.env)

@@ -17,11 +17,11 @@ from typing import Any
 
 import uvicorn
 
-from nightmill.domain.errors import ConfigError
 from dev.practice_provider.app import application, build
 from dev.practice_provider.books import Books
 from dev.practice_provider.routes.context import Address, Simulator
 from dev.practice_provider.settings import Settings
+from nightmill.domain.errors import ConfigError
 
 _START_S = 30.0
 

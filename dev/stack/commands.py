@@ -9,16 +9,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from nightmill.jobs.rules.data_interval import moment
-from nightmill.domain.errors import ConfigError
-from nightmill.jobs.rules.publishing import Publishing
-from nightmill.services.exit_codes import exit_code
-from dev.stack.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
 from dev.demo.run import has_input, load_input, run_demo, run_job, views_made
+from dev.stack.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
 from dev.stack.ports import LOOPBACK
 from dev.stack.postgres_account import binaries
 from dev.stack.settings import settings_from_env
 from dev.stack.stack import Running, Stack
+from nightmill.domain.errors import ConfigError
+from nightmill.jobs.rules.data_interval import moment
+from nightmill.jobs.rules.publishing import Publishing
+from nightmill.services.exit_codes import exit_code
 
 
 def main(argv: Sequence[str]) -> int:

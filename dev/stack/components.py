@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
-from nightmill.domain.errors import Transient
 from dev.stack.ports import LOOPBACK
 from dev.stack.processes import ProcessRecord, is_alive
 from dev.stack.settings import StackSettings
+from nightmill.domain.errors import Transient
 
 PROVIDER = "simulator"
 API_SERVER = "api-server"

@@ -20,10 +20,10 @@ import psutil
 import psycopg
 from psycopg import sql
 
-from nightmill.domain.errors import ConfigError, NightmillError
 from dev.stack.ports import LOOPBACK, find_free, is_free
 from dev.stack.postgres_account import Account, binaries, open_paths, server_account
 from dev.stack.private_files import SecretBook, write_private
+from nightmill.domain.errors import ConfigError, NightmillError
 
 ADMIN = "postgres"
 START_ATTEMPTS = 5

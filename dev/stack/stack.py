@@ -12,9 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from nightmill.domain.errors import ConfigError
 from dev.stack import airflow_settings as airflow
-from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
 from dev.stack.components import AIRFLOW_PROCESSES, PROVIDER, Component, components, wait_until_ready
 from dev.stack.ledger import prepare_ledger
 from dev.stack.ports import LOOPBACK, PortBook
@@ -22,7 +20,9 @@ from dev.stack.postgres import Server, running_pid, start_server, stop_server
 from dev.stack.processes import is_alive, spawn, stop
 from dev.stack.settings import StackSettings
 from dev.stack.stack_state import StackBooks
+from nightmill.domain.errors import ConfigError
 from nightmill.operations.apply import Applied
+from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
 
 POOLS = {
     "nightmill_batch": (8, "Awake tasks of batch jobs. Waiting (deferred) shards take no slot."),

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nightmill.domain.errors import ConfigError
 from dev.stack.ports import PortBook
 from dev.stack.private_files import SecretBook, write_private
 from dev.stack.processes import ProcessRecord, is_alive
+from nightmill.domain.errors import ConfigError
 
 
 class StackBooks:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from dev.write import failure_page
-from nightmill.jobs.settings.job import Job
 from nightmill.jobs.check.yaml_mistakes import NAME
+from nightmill.jobs.settings.job import Job
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 PAGE, SCHEMA = "job_reference.md", "job.schema.json"

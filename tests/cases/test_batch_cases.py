@@ -24,9 +24,9 @@ from support.steps import (
     wake_until,
 )
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting
 
 StartSimulator = Callable[..., RunningSimulator]

@@ -11,9 +11,9 @@ from pathlib import Path
 import psycopg
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
 
-from dev.stack.postgres import start_server
 from dev.practice_provider.server import start_in_thread
 from dev.practice_provider.settings import Settings
+from dev.stack.postgres import start_server
 from nightmill.storage.migrate import init_db
 
 DATABASE, WRITER = "chaos", "nightmill_chaos_writer"

@@ -9,9 +9,9 @@ from typing import Literal
 import pytest
 from pydantic import AwareDatetime, BaseModel, Field, NaiveDatetime, PastDate, field_validator
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.jobs.check.definition import mistakes_of
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import AnswerReader, Invalid, Valid
 
 JOB = """description: A job.

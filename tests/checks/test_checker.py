@@ -2,9 +2,9 @@
 
 import pytest
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.domain.failures import Failure
 from nightmill.checks.checker import Checker
+from nightmill.domain.failures import Failure
+from nightmill.jobs.contract import JobDefinition
 
 JOB = """description: A job.
 source: {conn_id: s, query: select 1, columns: {id: id, text: body}}

@@ -2,11 +2,11 @@
 
 import pytest
 
-from nightmill.domain.failures import Failure
-from nightmill.jobs.settings.job import CitationRule
-from nightmill.domain.outcomes import CitedSpan
 from nightmill.checks import citation_rules
 from nightmill.checks.citation_rules import CitationRules
+from nightmill.domain.failures import Failure
+from nightmill.domain.outcomes import CitedSpan
+from nightmill.jobs.settings.job import CitationRule
 
 TEXT = "The Licensee shall pay a fee of $1,000 within thirty days. The term is five years."
 RULE = CitationRule(quote="evidence", source="body_text")

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from nightmill.jobs.contract import JobDefinition
+from nightmill.checks.checker import Checker
 from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.outcomes import Accepted
-from nightmill.checks.checker import Checker
+from nightmill.jobs.contract import JobDefinition
 
 JOB = """description: Vectors.
 source:

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from support.pipeline import Pipeline
 
-from nightmill.cli.commands import main
 from dev.stack.settings import REPOSITORY
+from nightmill.cli.commands import main
 
 
 def command(*arguments: str, **variables: str) -> subprocess.Popen[bytes]:

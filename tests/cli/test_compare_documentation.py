@@ -7,12 +7,12 @@ import re
 import pytest
 import yaml
 
+from dev.stack.settings import REPOSITORY
 from nightmill.cli.commands import main
 from nightmill.console.comparing import MOST_ROWS
 from nightmill.domain.comparison import BANDS, band_name
 from nightmill.domain.field_measures import Measure
 from nightmill.jobs.settings.gate_settings import Compare, ComparedField, Gold
-from dev.stack.settings import REPOSITORY
 
 TEXT = (REPOSITORY / "docs" / "compare.md").read_text("utf-8")
 

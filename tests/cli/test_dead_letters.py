@@ -17,10 +17,10 @@ from support.steps import run_unchecked
 
 from nightmill.cli import status
 from nightmill.cli.commands import main
-from nightmill.operations import doctor
-from nightmill.stages import report
-from nightmill.operations.status import look
 from nightmill.jobs import job_folders
+from nightmill.operations import doctor
+from nightmill.operations.status import look
+from nightmill.stages import report
 
 CANARY = "CANARYMESSAGE"
 

@@ -15,12 +15,12 @@ from support import development_ledger
 from support.pipeline import Pipeline
 from support.steps import set_faults
 
-from nightmill.cli.commands import main
-from nightmill.services.environment import utc_now
-from dev.stack.postgres import Server
 from dev.practice_provider.server import start_in_thread
 from dev.practice_provider.settings import Settings
+from dev.stack.postgres import Server
+from nightmill.cli.commands import main
 from nightmill.operations import doctor
+from nightmill.services.environment import utc_now
 
 KEY = "sk-the-key-that-must-not-show"
 

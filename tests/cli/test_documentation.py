@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 from support.walkthrough import Saved, Typed, steps
 
+from dev.stack.settings import REPOSITORY
 from nightmill.cli.commands import main
+from nightmill.gates import checks
+from nightmill.jobs import job_folders
+from nightmill.jobs.check import yaml_document
+from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.output import job_code
 from nightmill.jobs.prompt import limits
-from nightmill.jobs.check import yaml_document
-from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
 from nightmill.jobs.prompt.messages import MOST_MESSAGES
-from nightmill.gates import checks
-from dev.stack.settings import REPOSITORY
-from nightmill.jobs import job_folders
-from nightmill.jobs.check.definition import mistakes_of
+from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
 
 PAGES = sorted([REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *REPOSITORY.glob("docs/**/*.md")])
 OPERATIONS = REPOSITORY / "docs" / "operations.md"

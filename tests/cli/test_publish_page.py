@@ -11,11 +11,11 @@ import yaml
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
 from support.walkthrough import Typed, steps
 
+from dev.stack.settings import REPOSITORY
 from nightmill.cli.commands import main
+from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.publish_settings import PublishMode
-from dev.stack.settings import REPOSITORY
-from nightmill.jobs.check.definition import mistakes_of
 
 PAGE = (REPOSITORY / "docs" / "publish.md").read_text("utf-8")
 

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from dev.write import failure_page, job_reference
-from nightmill.jobs.settings.job import Job
 from nightmill.jobs.check.yaml_mistakes import inner_model
+from nightmill.jobs.settings.job import Job
 from nightmill.providers.registry import known_adapters
 
 REPOSITORY = Path(__file__).resolve().parents[2]

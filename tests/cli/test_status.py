@@ -16,8 +16,8 @@ from support.steps import cancel, publish_unchecked, run_unchecked, set_faults
 from nightmill.cli import status
 from nightmill.cli.commands import main
 from nightmill.domain.errors import NightmillError
-from nightmill.stages import freeze
 from nightmill.operations.status import look
+from nightmill.stages import freeze
 
 
 @pytest.fixture

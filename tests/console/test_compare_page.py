@@ -14,11 +14,11 @@ from fastapi.testclient import TestClient
 from support.pipeline import Pipeline
 from support.steps import batch_of, reconciled, run_unchecked
 
+from dev.stack.postgres import Server
 from nightmill.console.app import create_app
 from nightmill.console.comparing import MOST_ROWS
 from nightmill.domain.addresses import MOUNT, batch_page, compare_page
 from nightmill.domain.errors import Blocked
-from dev.stack.postgres import Server
 from nightmill.storage import session
 
 DAG = "nightmill_test"

@@ -16,11 +16,11 @@ from support.pipeline import Pipeline
 from support.rolled_back import two_versions
 from support.steps import cancel, one_shard, run_unchecked, set_faults
 
+from dev.stack.postgres import Server
 from nightmill.console.app import create_app
 from nightmill.domain.addresses import MOUNT, batch_page, shard_page
 from nightmill.domain.errors import NightmillError, SourceError
 from nightmill.gates.approve import Answer, answered
-from dev.stack.postgres import Server
 from nightmill.operations import rollback
 from nightmill.operations.rollback import Wish
 from nightmill.storage import batches, session

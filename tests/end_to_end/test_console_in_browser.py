@@ -14,8 +14,8 @@ from support.foreign_jobs import CANARY, POSTCARDS, PROMPT_CANARY
 from support.keyboard import Keyboard, at_the_keyboard, browser_path
 from support.running_site import Site, retried, wait_for
 
-from nightmill.domain.addresses import batch_page, shard_page
 from dev.stack.airflow_settings import ADMIN_USER
+from nightmill.domain.addresses import batch_page, shard_page
 
 ITEMS, NOTE = 5, "seen from a keyboard"
 

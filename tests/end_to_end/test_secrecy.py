@@ -17,9 +17,9 @@ from support.foreign_jobs import CANARY, PROMPT_CANARY
 from support.letters_story import Letters
 from support.running_site import PROVIDER_KEY, Site
 
-from nightmill.domain.addresses import compare_page
 from dev.stack.airflow_settings import ADMIN_USER
 from dev.stack.postgres_account import binaries
+from nightmill.domain.addresses import compare_page
 
 SECRETS = (CANARY, PROMPT_CANARY, PROVIDER_KEY)
 

@@ -29,10 +29,9 @@ from support.waiting import (
 
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState
-from nightmill.upkeep import orphans, stuck
-from nightmill.stages.run_shard import Waiting
 from nightmill.operations import answered_create
-from nightmill.upkeep import wind_down
+from nightmill.stages.run_shard import Waiting
+from nightmill.upkeep import orphans, stuck, wind_down
 
 SIZES = [40, pytest.param(2_000, marks=pytest.mark.slow)]
 LIST, POLL = "GET /v1/batches", "GET /v1/batches/{batch_id}"

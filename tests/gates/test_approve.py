@@ -9,8 +9,6 @@ from support.gated import APPROVE, approve, ask, checked, gate_that_says, settle
 from support.pipeline import Pipeline
 from support.steps import batch_of, run_unchecked
 
-from nightmill.upkeep import maintenance
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import Blocked, BrokenJobFolder, Terminal
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.maintenance import Sweep
@@ -18,9 +16,11 @@ from nightmill.domain.states import BatchState
 from nightmill.gates import approve as gate
 from nightmill.gates import compare, question_text
 from nightmill.gates.port import Passed, Verdict, Waiting
-from nightmill.stages import publish
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.operations import replay
+from nightmill.stages import publish
 from nightmill.storage.batches import Batch
+from nightmill.upkeep import maintenance
 
 YES = gate.Answer(True, "anna", datetime(2026, 12, 1, tzinfo=UTC))
 NO = gate.Answer(False, "anna", datetime(2026, 12, 1, tzinfo=UTC), "the dates are wrong")

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.settings.gate_settings import Expectation
 from nightmill.gates import checks
 from nightmill.jobs.check.argument_types import refusals
 from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.check.expectations import NO_ARGUMENTS, arguments_of, known_expectations
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.gate_settings import Expectation
 
 
 @pytest.fixture(scope="module")

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmill.gates.compare_details import MOST_SLICES, details
-from nightmill.gates.compare_verdict import cost_increase, judge, lost_share
 from nightmill.domain.comparison import ALL, BANDS, Cell, FieldRule, Part, Rows, Side, Slice, Tally, band_name
 from nightmill.domain.field_measures import Measure
+from nightmill.gates.compare_details import MOST_SLICES, details
+from nightmill.gates.compare_verdict import cost_increase, judge, lost_share
 from nightmill.jobs.settings.gate_settings import Compare
 
 PAGES = FieldRule("pages", Measure.EXACT)

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field, JsonValue
 
-from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, typed_columns
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, typed_columns
 from nightmill.jobs.output.output_module import json_schema
 
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 from support.ledger import JOB_YAML, OUTPUT
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import BrokenJobFolder
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.gate_settings import Compare
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import pytest
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.check.yaml_lines import YamlLines
 from nightmill.jobs.check.definition import check_definition, mistakes_of
+from nightmill.jobs.check.yaml_lines import YamlLines
+from nightmill.jobs.contract import JobDefinition
 
 JOB = """description: A job.
 source:

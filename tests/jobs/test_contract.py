@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.keys import short_hash
+from nightmill.jobs.contract import JobDefinition
 
 JOB = """description: A job.
 source:

@@ -7,9 +7,9 @@ from datetime import date
 import pytest
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
+from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.dag_settings import DagSettings
-from nightmill.jobs.check.definition import mistakes_of
 
 DAILY = "schedule: '0 2 * * *'\n"
 LINE = JOB_YAML.count("\n") + 1  # of what is added behind

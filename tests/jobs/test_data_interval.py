@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nightmill.jobs.rules.data_interval import span_of
 from nightmill.domain.errors import SourceError
+from nightmill.jobs.rules.data_interval import span_of
 
 
 def day(number: int) -> datetime:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nightmill.jobs.rules.dead_letters import Choice, breaches, by_reason
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.rules.dead_letters import Choice, breaches, by_reason
 from nightmill.jobs.settings.job import DeadLetterLimits
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

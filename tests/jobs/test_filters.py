@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, Mistake
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import Filter, as_json, chosen, with_types
 
 JOB = """description: A job.

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nightmill.domain.failures import FailureClass
-from nightmill.jobs.settings.gap_settings import GapClass, GapRule, Gaps
 from nightmill.jobs.rules.gaps import Gap, completion, decide, due, facts, told
+from nightmill.jobs.settings.gap_settings import GapClass, GapRule, Gaps
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORDS = st.sampled_from(["a", "b", "c"])

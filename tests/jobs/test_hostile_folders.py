@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.hostile_folders import GOOD, P, everything, output, parameters
 
-from nightmill.jobs.output import job_code
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, SourceError
-from nightmill.jobs.prompt.prompt import Prompt
 from nightmill.jobs import job_folders
 from nightmill.jobs.check.definition import mistakes_of
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.output import job_code
+from nightmill.jobs.prompt.prompt import Prompt
 
 HOSTILE = everything()
 

@@ -23,14 +23,14 @@ from support.steps import (
     set_faults,
 )
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import ConfigError, Terminal
 from nightmill.domain.maintenance import Action
 from nightmill.domain.states import BatchState
-from dev.practice_provider.server import RunningSimulator
 from nightmill.operations import cancel as stage
 from nightmill.stages.run_shard import Finished, Waiting
-from nightmill.upkeep import wind_down
 from nightmill.storage import provider_batches as sent
+from nightmill.upkeep import wind_down
 
 CANCEL = "POST /v1/batches/{batch_id}/cancel"
 QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job

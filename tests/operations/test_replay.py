@@ -7,11 +7,11 @@ from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, FILTERED, replayed, take_over, with_dead_letters
 from support.steps import batch_of, cancel, counts, paid_once, publish_unchecked, run_unchecked, set_faults
 
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.failures import FailureClass
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.operations import replay
 
 

@@ -12,11 +12,11 @@ from support.pipeline import Pipeline
 from support.replays import take_over
 from support.steps import batch_of, cancel
 
-from nightmill.upkeep import maintenance
 from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.states import BatchState
 from nightmill.storage import replay
+from nightmill.upkeep import maintenance
 
 
 def in_turn(pipeline: Pipeline, parent: int, *calls: Callable[[], object]) -> list[object]:

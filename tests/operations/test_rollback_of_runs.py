@@ -10,12 +10,12 @@ from support.pipeline import Pipeline
 from support.rolled_back import two_versions
 from support.steps import batch_of, publish_unchecked, run_unchecked
 
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import preflight, publish
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.operations import replay, rollback
 from nightmill.operations.rollback import Done, Wish
+from nightmill.stages import preflight, publish
 
 NIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -9,9 +9,9 @@ from support.steps import batch_of, cancel, run_unchecked
 
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.stages import publish, report
 from nightmill.operations import rollback, show_preview
 from nightmill.operations.show_preview import Wish
+from nightmill.stages import publish, report
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 

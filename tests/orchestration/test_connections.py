@@ -10,10 +10,10 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from nightmill.services.connections import AirflowConnection, from_variables, payload_store
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration import connections
 from nightmill.providers.connection import AnswerLimits
+from nightmill.services.connections import AirflowConnection, from_variables, payload_store
 
 SECRET = "s3cret/with:odd@signs %"
 QUOTED = "s3cret%2Fwith%3Aodd%40signs%20%25"

@@ -12,8 +12,8 @@ import pytest
 from airflow.sdk import Asset
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.contract import JobDefinition
 from nightmill.orchestration.dag_factory import build_dag
 
 NIGHTLY = "schedule: '0 2 * * *'\n"

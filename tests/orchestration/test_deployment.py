@@ -14,13 +14,13 @@ from airflow.sdk.exceptions import AirflowFailException
 from support.pipeline import Pipeline
 from support.steps import batch_of, counts, run_unchecked
 
-from nightmill.services.connections import environment_of
+from dev.stack.postgres import Server
 from nightmill.console import access
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.states import BatchState
-from dev.stack.postgres import Server
 from nightmill.orchestration import connections, deployment, listener, operations
+from nightmill.services.connections import environment_of
 from nightmill.stages import freeze
 from nightmill.storage import deployments
 

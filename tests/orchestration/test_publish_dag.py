@@ -62,8 +62,8 @@ def test_the_form_refuses_to_publish_nothing(jobs_folder: Path, params: dict[str
 
 
 def test_only_where_a_job_asks_a_person_approve_is_airflows_human_in_the_loop_task(jobs_folder: Path) -> None:
-    from nightmill.orchestration.dag_factory import build_dag
     from nightmill.jobs import job_folders
+    from nightmill.orchestration.dag_factory import build_dag
 
     asks_nobody, dag = publish_dag(), build_dag(job_folders.read(JOBS / "license_audit"), JOBS / "license_audit")
     for one in (asks_nobody, dag):

@@ -13,9 +13,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
+from dev.stack.settings import REPOSITORY
 from nightmill.cli import commands
 from nightmill.jobs.settings.job import Job
-from dev.stack.settings import REPOSITORY
 
 CODE = REPOSITORY / "include" / "nightmill"
 PAGES = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")]

@@ -12,9 +12,9 @@ from airflow.sdk.execution_time.context import TriggeringAssetEventsAccessor
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 from support.walkthrough import Saved, steps
 
+from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.contract import JobDefinition
 from nightmill.orchestration import tasks
-from nightmill.jobs.check.definition import mistakes_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "schedule.md").read_text("utf-8")
 OF_A_JOB = [block for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S) if "dag:" in block]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nightmill.domain.errors import ConfigError
 from dev.practice_provider.server import start_in_thread
 from dev.practice_provider.settings import Settings
+from nightmill.domain.errors import ConfigError
 from practice_provider.client import Client, chat_lines, jsonl
 from practice_provider.conftest import StartSimulator
 

@@ -16,13 +16,13 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from dev.practice_provider.server import RunningSimulator, start_in_thread
+from dev.practice_provider.settings import Settings
 from nightmill.domain.errors import ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.port import Answer, BatchProvider, BatchSnapshot, BatchStatus, LineError, ResultLine
 from nightmill.providers.registry import open_provider, open_watcher
 from nightmill.providers.result_files import split_lines
-from dev.practice_provider.server import RunningSimulator, start_in_thread
-from dev.practice_provider.settings import Settings
 
 ADAPTERS = ["openai"]
 SCHEMA = {

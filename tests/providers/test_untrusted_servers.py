@@ -14,11 +14,11 @@ from providers.scripted_server import ScriptedServer, answer
 from support.tls import certificate, server_context
 
 from nightmill.domain.errors import ProviderUnavailable, Transient
-from nightmill.services.airflow_rest import AirflowClient
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.providers.openai_models import list_models
 from nightmill.providers.registry import open_watcher
+from nightmill.services.airflow_rest import AirflowClient
 
 SINCE = datetime(2025, 3, 1, tzinfo=UTC)
 

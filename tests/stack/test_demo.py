@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from nightmill.domain.errors import BrokenJobFolder, ConfigError
-from dev.stack import commands
-from nightmill.services.airflow_rest import log_line
 from dev.demo.run import definition_of, follow, progress, queued, text_table
+from dev.stack import commands
 from dev.stack.settings import REPOSITORY
+from nightmill.domain.errors import BrokenJobFolder, ConfigError
 from nightmill.orchestration.trigger_form import trigger_form
+from nightmill.services.airflow_rest import log_line
 
 
 def instance(task_id: str, state: str | None) -> dict[str, object]:

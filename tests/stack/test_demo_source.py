@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from dev.demo.declared_licence import acceptable_ids
-from dev.demo.source import load, load_texts
 from dev.demo.distribution_texts import DistributionText, collect_texts, decode_text
 from dev.demo.requirement_lines import ParsedRequirement, RequirementLine, collect_requirements
+from dev.demo.source import load, load_texts
 
 BSD = "License :: OSI Approved :: BSD License"
 MIT = "License :: OSI Approved :: MIT License"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from support import development_ledger
 
-from nightmill.domain.errors import ConfigError
 from dev.stack.airflow_settings import LEDGER_DATABASE
 from dev.stack.ledger import prepare_ledger
 from dev.stack.postgres import Server
+from nightmill.domain.errors import ConfigError
 
 
 def test_the_stack_says_that_its_old_ledger_has_to_go(

@@ -12,11 +12,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nightmill.domain.errors import ConfigError
 from dev.stack.commands import run
 from dev.stack.processes import is_alive
 from dev.stack.settings import REPOSITORY, StackSettings
 from dev.stack.stack import Stack
+from nightmill.domain.errors import ConfigError
 
 DAG = """
 from airflow.sdk import BaseHook, dag, task

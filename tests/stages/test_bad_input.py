@@ -10,9 +10,9 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import run_unchecked
 
+from dev.stack.postgres import Server
 from nightmill.domain.errors import BrokenJobFolder, NightmillError, SourceError, Transient
 from nightmill.domain.states import BatchState
-from dev.stack.postgres import Server
 
 COLUMNS = "select id, version, tenant, body from documents"
 

@@ -9,8 +9,8 @@ from support.pipeline import Pipeline
 from support.steps import run_unchecked, set_faults
 
 from nightmill.domain.errors import Blocked, BrokenJobFolder, SourceError
-from nightmill.stages import publish
 from nightmill.jobs.check.definition import check_definition
+from nightmill.stages import publish
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)

@@ -13,11 +13,11 @@ from fastapi.testclient import TestClient
 from support.pipeline import Pipeline
 from support.steps import one_shard, reconciled, run_unchecked, set_faults
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.console.app import create_app
 from nightmill.domain.errors import NightmillError
 from nightmill.gates import question_text
 from nightmill.gates.port import Waiting
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages import reconcile
 from nightmill.storage.batches import Batch
 

@@ -14,8 +14,8 @@ from support.steps import batch_of, publish_unchecked, reconciled, run_unchecked
 from nightmill.domain.errors import Blocked, SourceError, Terminal
 from nightmill.domain.states import BatchState
 from nightmill.gates import checks, driver
-from nightmill.stages import publish, reconcile, report
 from nightmill.operations import status
+from nightmill.stages import publish, reconcile, report
 from nightmill.storage import comparison, gaps
 from nightmill.storage.batches import Batch
 

@@ -17,8 +17,8 @@ from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned
 from nightmill.gates import checks, compare, driver, registry
 from nightmill.gates.port import Passed
-from nightmill.stages import publish, reconcile, report
 from nightmill.operations.status import look
+from nightmill.stages import publish, reconcile, report
 
 SHOWN = "select distinct batch_id from results.notes"
 

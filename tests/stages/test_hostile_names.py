@@ -7,10 +7,10 @@ from datetime import timedelta
 from support.pipeline import Pipeline
 from support.steps import run_unchecked
 
-from nightmill.upkeep import maintenance
 from nightmill.domain.maintenance import Sweep, refuse_failed
 from nightmill.operations import apply
 from nightmill.storage.migrate import init_db
+from nightmill.upkeep import maintenance
 
 # What our own statements call without a schema.
 SHADOWED = (

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support.pipeline import Pipeline
 from support.steps import batch_of, counts, one_shard, paid_once, provider_batches, set_faults
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.providers.openai_batch import OpenAIBatch
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Waiting, refused
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange

@@ -10,17 +10,17 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import batch_of, cancel, run_unchecked
 
-from nightmill.upkeep import maintenance
 from nightmill.domain.errors import IllegalTransition, Terminal
-from nightmill.jobs.filters import Filter
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.maintenance import Sweep
-from nightmill.jobs.rules.publishing import Publishing, decide
 from nightmill.domain.states import BatchState
-from nightmill.stages import publish, report
+from nightmill.jobs.filters import Filter
+from nightmill.jobs.rules.publishing import Publishing, decide
+from nightmill.jobs.settings.job import Job
 from nightmill.operations.status import line, look
+from nightmill.stages import publish, report
 from nightmill.storage import batches, publications
 from nightmill.storage.batches import Batch
+from nightmill.upkeep import maintenance
 
 SHOWN = "select distinct batch_id from results.notes"
 

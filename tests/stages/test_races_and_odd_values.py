@@ -11,9 +11,9 @@ from support.steps import batch_of, cancel, one_shard, run_unchecked, set_faults
 
 from nightmill.domain.errors import SourceError, StaleWriter
 from nightmill.stages.run_shard import Waiting
-from nightmill.upkeep import wind_down
 from nightmill.storage import fence
 from nightmill.storage.session import Connection
+from nightmill.upkeep import wind_down
 
 
 def test_of_two_living_freezes_of_one_batch_only_one_attaches_its_rows_and_payloads(

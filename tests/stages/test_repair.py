@@ -21,11 +21,11 @@ from support.steps import (
     set_faults,
 )
 
-from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
-from nightmill.jobs.settings.job import Job
-from nightmill.jobs.rules.repair import output_reserve
-from nightmill.providers.openai_batch import OpenAIBatch
 from dev.practice_provider.server import RunningSimulator
+from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
+from nightmill.jobs.rules.repair import output_reserve
+from nightmill.jobs.settings.job import Job
+from nightmill.providers.openai_batch import OpenAIBatch
 
 StartSimulator = Callable[..., RunningSimulator]
 

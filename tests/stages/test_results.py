@@ -24,10 +24,10 @@ from support.steps import (
     wake_until,
 )
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, StaleWriter
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Finished, collect
 
 StartSimulator = Callable[..., RunningSimulator]

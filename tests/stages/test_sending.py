@@ -20,11 +20,11 @@ from support.steps import (
     wake_until,
 )
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, ProviderUnavailable, StaleWriter, SubmitUnknown
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.providers.port import SearchResult
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages.run_shard import Finished, Waiting
 
 StartSimulator = Callable[..., RunningSimulator]

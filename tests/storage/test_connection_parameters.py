@@ -17,13 +17,13 @@ import psycopg
 import pytest
 from support.ledger import Ledger
 
-from nightmill.services.connections import AirflowConnection
 from nightmill.domain.errors import Transient
+from nightmill.gates import checks
 from nightmill.jobs.settings.gate_settings import Gold
 from nightmill.jobs.settings.job import Source
-from nightmill.gates import checks
-from nightmill.orchestration.poller import ShardPoller
 from nightmill.operations.doctor import open_ledger
+from nightmill.orchestration.poller import ShardPoller
+from nightmill.services.connections import AirflowConnection
 from nightmill.storage import gold
 from nightmill.storage.session import connect
 from nightmill.storage.sources import SourceSnapshot

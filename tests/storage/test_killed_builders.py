@@ -19,9 +19,9 @@ from support.ledger import OUTPUT, Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.maintenance import refuse_failed
 from nightmill.domain.states import BatchState
-from nightmill.upkeep import merging as stage
 from nightmill.storage import batches, by_key, publications
 from nightmill.storage.batches import Batch
+from nightmill.upkeep import merging as stage
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)

@@ -16,10 +16,10 @@ from support.figures import note
 from support.ledger import Ledger, apply, definition
 
 from nightmill.domain.maintenance import refuse_failed
-from nightmill.upkeep import merging as stage
 from nightmill.storage import merging, publications
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection
+from nightmill.upkeep import merging as stage
 
 DAY = timedelta(days=1)
 FIRST = datetime(2025, 1, 1, tzinfo=UTC)

@@ -10,13 +10,13 @@ from psycopg import IsolationLevel
 from support.ledger import Ledger, apply, definition
 
 from nightmill.domain import merging as rules
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import IllegalTransition, Terminal
 from nightmill.domain.maintenance import refuse_failed
 from nightmill.domain.merging import where_now
-from nightmill.upkeep import merging as stage
+from nightmill.jobs.contract import JobDefinition
 from nightmill.storage import merging, publications
 from nightmill.storage.batches import Batch
+from nightmill.upkeep import merging as stage
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)

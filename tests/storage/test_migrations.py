@@ -9,12 +9,12 @@ import psycopg
 import pytest
 from support import development_ledger
 
+from dev.stack.postgres import Server
 from nightmill.domain import states
 from nightmill.domain.errors import ConfigError, Transient
-from dev.stack.postgres import Server
 from nightmill.storage import migrate, prices
-from nightmill.storage.session import connect
 from nightmill.storage.migrate import init_db, migrations
+from nightmill.storage.session import connect
 
 # Which transaction wrote each row of the catalogs last: the same rows again where nothing was made or changed.
 _CATALOGS = """

@@ -17,9 +17,9 @@ from support.ledger import Ledger
 from support.tls import certificate, server_context
 from upath import UPath
 
-from nightmill.services.connections import AirflowConnection, payload_store
-from nightmill.domain.errors import Terminal, Transient
 from dev.stack.ports import find_free
+from nightmill.domain.errors import Terminal, Transient
+from nightmill.services.connections import AirflowConnection, payload_store
 from nightmill.storage import payloads
 from nightmill.storage.batches import Batch
 from nightmill.storage.payloads import PayloadStore, SegmentWriter

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 from support.ledger import Ledger
 
-from nightmill.services.connections import AirflowConnection
 from nightmill.domain.errors import Transient
-from nightmill.jobs.settings.job import Source
 from nightmill.gates import checks
+from nightmill.jobs.settings.job import Source
+from nightmill.services.connections import AirflowConnection
 from nightmill.storage import session as ledgers
 from nightmill.storage.sources import SourceSnapshot
 from nightmill.storage.startup_options import settings_of

@@ -10,8 +10,8 @@ import pytest
 from support.ledger import Ledger, apply, definition
 
 from nightmill.storage import provider_batches, reuse, shards, sql
-from nightmill.storage.session import Connection
 from nightmill.storage.ranges import multirange
+from nightmill.storage.session import Connection
 
 BATCHES = 3
 SIZES = [2_000, pytest.param(1_000_000, marks=pytest.mark.slow)]

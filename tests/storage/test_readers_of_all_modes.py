@@ -18,11 +18,11 @@ from support.ledger import OUTPUT, Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.errors import Blocked
 from nightmill.domain.maintenance import refuse_failed
-from nightmill.upkeep import merging as stage
 from nightmill.storage import by_key, holds, merging, publications, rollbacks
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
+from nightmill.storage.session import Connection
+from nightmill.upkeep import merging as stage
 
 READERS = 20
 DAY = timedelta(days=1)

@@ -11,9 +11,9 @@ from support.figures import note
 from support.ledger import Ledger
 
 from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.operations import replay
 from nightmill.services.environment import Environment
 from nightmill.stages import plan
-from nightmill.operations import replay
 from nightmill.storage import batches
 from nightmill.storage.payloads import PayloadStore
 

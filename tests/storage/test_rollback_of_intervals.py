@@ -10,11 +10,11 @@ from support.ledger import Ledger, apply, definition
 from nightmill.domain import merging as rules
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
 from nightmill.domain.maintenance import refuse_failed
-from nightmill.upkeep import merging as stage
 from nightmill.storage import holds, merging, partitions, publications, rollbacks, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold
 from nightmill.storage.part_builds import OutOfDate
+from nightmill.upkeep import merging as stage
 
 DAY = timedelta(days=1)
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from dev.stack.postgres import Server
 from nightmill.domain.errors import SourceError
 from nightmill.jobs.settings.gate_settings import Gold
 from nightmill.jobs.settings.job import Source
-from dev.stack.postgres import Server
 from nightmill.storage.gold import load
 from nightmill.storage.sources import SourceSnapshot
 

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from support.figures import note
 
+from dev.stack.postgres import Server
 from nightmill.domain.errors import SourceError, Transient
 from nightmill.jobs.settings.job import Source
-from dev.stack.postgres import Server
 from nightmill.storage import sources
 from nightmill.storage.sources import SourceRow, SourceSnapshot
 

@@ -18,9 +18,9 @@ from typing import Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from dev.stack.postgres import Server
 from dev.practice_provider.server import start_in_thread
 from dev.practice_provider.settings import Settings
+from dev.stack.postgres import Server
 from support.crash_stories import STORIES
 from support.pipeline import Pipeline
 from support.pipeline_fixtures import WRITER

@@ -21,8 +21,8 @@ from typing import Any, NoReturn
 from nightmill.operations import cancel
 from nightmill.stages import publish, reconcile
 from nightmill.stages.run_shard import Finished, collect
-from nightmill.upkeep import wind_down
 from nightmill.storage import payloads
+from nightmill.upkeep import wind_down
 from support.crash_points import watch
 from support.pipeline import Pipeline
 from support.replays import take_over

@@ -10,14 +10,25 @@ from typing import Any
 import psycopg
 from psycopg import sql as composed
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.gates import GATES, Word
 from nightmill.domain.states import BatchState, ProviderBatchState
-from nightmill.storage import batches, contracts, fence, gates, partitions, payloads, provider_batches, publications, shards, views
+from nightmill.jobs.contract import JobDefinition
+from nightmill.storage import (
+    batches,
+    contracts,
+    fence,
+    gates,
+    partitions,
+    payloads,
+    provider_batches,
+    publications,
+    shards,
+    views,
+)
 from nightmill.storage.batches import Batch, Submission
-from nightmill.storage.session import Connection, connect
 from nightmill.storage.provider_batches import Intent, ProviderBatch
 from nightmill.storage.ranges import multirange
+from nightmill.storage.session import Connection, connect
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard, Shard
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import psycopg
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.services.environment import Environment
-from nightmill.gates import checks, compare, driver, registry
-from nightmill.providers.connection import AnswerLimits, ProviderConnection
 from dev.practice_provider.server import RunningSimulator
+from nightmill.gates import checks, compare, driver, registry
+from nightmill.jobs import job_folders
+from nightmill.jobs.contract import JobDefinition
+from nightmill.providers.connection import AnswerLimits, ProviderConnection
+from nightmill.services.environment import Environment
 from nightmill.stages import freeze, plan, preflight, publish, reconcile, report
 from nightmill.stages.run_shard import Finished, Waiting, wake
-from nightmill.jobs import job_folders
 from nightmill.storage import views
 from nightmill.storage.batches import Batch
 from nightmill.storage.payloads import PayloadStore

@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from dev.stack.postgres import Server
 from dev.practice_provider.server import RunningSimulator, start_in_thread
 from dev.practice_provider.settings import Settings
+from dev.stack.postgres import Server
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
 
 WRITER = "nightmill_test_writer"

@@ -17,9 +17,9 @@ import httpx
 import psutil
 import psycopg
 
+from dev.stack.stack import Running, Stack
 from nightmill.domain.errors import NightmillError, Transient
 from nightmill.services.airflow_rest import AirflowClient
-from dev.stack.stack import Running, Stack
 
 T = TypeVar("T")
 PROVIDER_KEY = "key-of-the-other-provider"

@@ -12,9 +12,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.gates import GateName, Word
 from nightmill.gates import compare, driver, registry
-from dev.practice_provider.server import RunningSimulator
 from nightmill.stages import publish, reconcile, report
 from nightmill.stages.run_shard import Waiting
 from nightmill.storage import batches, gates

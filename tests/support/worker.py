@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from nightmill.domain.errors import NightmillError
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.stages.run_shard import Finished, collect
-from nightmill.upkeep import wind_down
 from nightmill.storage import items
+from nightmill.upkeep import wind_down
 from support.pipeline import Pipeline
 
 

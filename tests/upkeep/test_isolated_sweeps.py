@@ -12,13 +12,13 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from support.pipeline import Pipeline
 from support.steps import batch_of, cancel, provider_batches, set_faults, wake_until
 
-from nightmill.upkeep import maintenance
 from nightmill.cli.commands import main
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Terminal, Transient
 from nightmill.domain.maintenance import Action, Sweep, not_done, refuse_failed
 from nightmill.domain.states import BatchState
+from nightmill.jobs.contract import JobDefinition
 from nightmill.orchestration.failing import as_airflow_failure
+from nightmill.upkeep import maintenance
 
 
 def swept(pipeline: Pipeline, sweep: Sweep, jobs: dict[str, JobDefinition] | None = None) -> list[Action]:

@@ -19,12 +19,12 @@ from support.steps import (
     wake_until,
 )
 
-from nightmill.upkeep import maintenance
 from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import BatchState
 from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.stages import report
+from nightmill.upkeep import maintenance
 
 
 def swept(pipeline: Pipeline, sweep: Sweep, *, dry_run: bool = False) -> list[Action]:

@@ -9,10 +9,10 @@ from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, replayed
 from support.steps import run_unchecked, set_faults
 
-from nightmill.upkeep import maintenance
 from nightmill.domain import merging as rules
 from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Sweep, refuse_failed
+from nightmill.upkeep import maintenance
 from nightmill.upkeep import merging as stage
 
 DAY = timedelta(days=1)

@@ -9,11 +9,11 @@ from typing import Any
 import orjson
 from pydantic import BaseModel, ConfigDict
 
-from nightmill.domain.errors import ConfigError
 from dev.practice_provider.books import body_sha256
 from dev.practice_provider.models.port import ModelAnswer
 from dev.practice_provider.refusal import Refusal
 from dev.practice_provider.tokens import message_text
+from nightmill.domain.errors import ConfigError
 
 
 class GoldRecord(BaseModel):

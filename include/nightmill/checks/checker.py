@@ -10,13 +10,13 @@ from typing import Any
 
 import orjson
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.output.embeddings import VECTOR, dimensions_of
+from nightmill.checks.citation_rules import CitationRules
 from nightmill.domain.failures import Failure, Instead, classify_unfinished_answer, rejected
 from nightmill.domain.outcomes import Accepted, Verdict
-from nightmill.jobs.rules.repair import is_truncation
-from nightmill.checks.citation_rules import CitationRules
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import AnswerReader, Invalid
+from nightmill.jobs.output.embeddings import VECTOR, dimensions_of
+from nightmill.jobs.rules.repair import is_truncation
 
 
 class Checker:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from nightmill.checks.citations import Citation, find_citation, refusal
 from nightmill.domain.failures import Failure, rejected
-from nightmill.jobs.settings.job import CitationRule
 from nightmill.domain.outcomes import CitedSpan
 from nightmill.jobs.prompt.prompt import written
-from nightmill.checks.citations import Citation, find_citation, refusal
+from nightmill.jobs.settings.job import CitationRule
 
 MOST_QUOTES: Final = 1_000  # of one answer
 MOST_WORK: Final = 15_000_000  # quotations x characters of their document: well under a second, whatever the texts are

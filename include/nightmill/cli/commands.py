@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from nightmill.operations.apply import Applied
 
 from nightmill.cli import view_commands
-from nightmill.services.connections import OWNER, from_variables
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
+from nightmill.services.connections import OWNER, from_variables
 from nightmill.services.exit_codes import exit_code
 
 DEFAULT_JOBS = Path("dags/jobs")

@@ -7,13 +7,13 @@ import json
 import os
 from collections.abc import Callable, Iterator
 
-from nightmill.services.connections import environment_of
-from nightmill.gates.compare_verdict import accuracy
 from nightmill.domain.comparison import ALL, Part, Side
 from nightmill.domain.intervals import Interval
 from nightmill.domain.wording import aligned, counted, cut, duration
+from nightmill.gates.compare_verdict import accuracy
 from nightmill.gates.comparing import Comparison
 from nightmill.operations import compare
+from nightmill.services.connections import environment_of
 
 MOST_SLICES = 30  # lines; JSON has more
 _NAME = 34  # characters of a slice's or a field's name

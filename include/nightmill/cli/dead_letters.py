@@ -12,11 +12,11 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from nightmill.services.connections import environment_of
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.rules.gaps import Facts, told
 from nightmill.domain.suggestions import aside, listed
+from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.gaps import Facts, told
+from nightmill.services.connections import environment_of
 from nightmill.stages.run_shard.custom_ids import custom_id
 from nightmill.storage import batches, dead_letters, gaps
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope

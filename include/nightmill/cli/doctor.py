@@ -11,13 +11,13 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from nightmill.services.connections import DEPLOYMENT, LEDGER, OBJECT_STORE, LookedUp, from_variables, payload_store
 from nightmill.domain.errors import ConfigError, NightmillError, Transient
-from nightmill.services.environment import utc_now
-from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
+from nightmill.jobs import job_folders
 from nightmill.operations import doctor
 from nightmill.operations.doctor import Doubt, Finding, Status, attempt
-from nightmill.jobs import job_folders
+from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient, AirflowRefused
+from nightmill.services.connections import DEPLOYMENT, LEDGER, OBJECT_STORE, LookedUp, from_variables, payload_store
+from nightmill.services.environment import utc_now
 from nightmill.storage.deployments import VARIABLE
 from nightmill.storage.session import Connection
 

@@ -9,17 +9,17 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from nightmill.services.connections import environment_of
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.estimate import described
-from nightmill.jobs.filters import read_all
 from nightmill.domain.suggestions import aside, listed
-from nightmill.jobs.prompt.prompt import written
 from nightmill.domain.wording import counted
+from nightmill.jobs import job_folders
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.filters import read_all
+from nightmill.jobs.prompt.prompt import written
 from nightmill.operations import estimate
 from nightmill.operations.estimate import Forecast, Question
-from nightmill.jobs import job_folders
+from nightmill.services.connections import environment_of
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,9 +8,9 @@ import os
 from typing import Any
 
 from nightmill.cli.rollback import hold_fields
-from nightmill.services.connections import environment_of
 from nightmill.domain.wording import counted
 from nightmill.operations import rollback as stage
+from nightmill.services.connections import environment_of
 from nightmill.storage.view_history import Event
 
 

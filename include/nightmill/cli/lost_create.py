@@ -6,8 +6,8 @@ import argparse
 import json
 import os
 
-from nightmill.services.connections import environment_of
 from nightmill.operations import answered_create
+from nightmill.services.connections import environment_of
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,13 +6,13 @@ import argparse
 import json
 import os
 
-from nightmill.upkeep import maintenance
-from nightmill.services.connections import OWNER, environment_of, from_variables
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
 from nightmill.operations import cancel as stage
+from nightmill.services.connections import OWNER, environment_of, from_variables
 from nightmill.storage.maintenance import isolated
+from nightmill.upkeep import maintenance
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import json
 import os
 
 from nightmill.cli.replay import trigger
-from nightmill.services.connections import environment_of
 from nightmill.operations import show_preview
+from nightmill.services.connections import environment_of
 
 DAG = "nightmill_publish"
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from nightmill.cli.dead_letters import choice_of
 from nightmill.cli.estimate import job_of
-from nightmill.services.connections import environment_of
 from nightmill.domain.errors import ConfigError
+from nightmill.operations import replay
+from nightmill.operations.replay import Prospect
 from nightmill.services.airflow_rest import (
     AIRFLOW_PASSWORD,
     AIRFLOW_URL,
@@ -19,8 +20,7 @@ from nightmill.services.airflow_rest import (
     AirflowClient,
     AirflowRefused,
 )
-from nightmill.operations import replay
-from nightmill.operations.replay import Prospect
+from nightmill.services.connections import environment_of
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import argparse
 import json
 
 from nightmill.cli.asking import sure, who
-from nightmill.services.connections import OWNER, from_variables
 from nightmill.operations import retire as stage
+from nightmill.services.connections import OWNER, from_variables
 
 
 def run(arguments: argparse.Namespace) -> int:

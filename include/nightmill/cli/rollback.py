@@ -8,10 +8,10 @@ import os
 from typing import Any
 
 from nightmill.cli.asking import sure, who
-from nightmill.services.connections import environment_of
 from nightmill.domain.wording import counted
 from nightmill.operations import rollback as stage
 from nightmill.operations.rollback import Done, Wish
+from nightmill.services.connections import environment_of
 from nightmill.storage.holds import Hold
 from nightmill.storage.rollbacks import Plan
 

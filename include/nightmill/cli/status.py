@@ -13,11 +13,11 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TextIO
 
+from nightmill.operations import status
+from nightmill.operations.status import Standing, block, line
 from nightmill.services.connections import environment_of
 from nightmill.services.environment import Environment, utc_now
 from nightmill.stages import report
-from nightmill.operations import status
-from nightmill.operations.status import Standing, block, line
 
 INTERVAL_S = 2.0
 REST = 4  # a look that takes long is followed by a pause of this many times its length: the ledger has other work

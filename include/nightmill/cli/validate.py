@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
-from nightmill.jobs.output.job_code import said_by
 from nightmill.domain.suggestions import aside, listed
 from nightmill.jobs import job_folders
 from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.check.schedule import unpublished_views
+from nightmill.jobs.output.job_code import said_by
 
 
 @dataclass(frozen=True, slots=True)

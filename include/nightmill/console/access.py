@@ -10,11 +10,11 @@ from airflow.api_fastapi.core_api.security import DagAccessEntity, requires_acce
 from fastapi import FastAPI
 from psycopg import IsolationLevel
 
-from nightmill.services.connections import CONSOLE, LEDGER, payload_root
 from nightmill.console.app import create_app
 from nightmill.domain.errors import ConfigError
 from nightmill.orchestration.connections import lookup
 from nightmill.orchestration.deployment import ThisAirflow
+from nightmill.services.connections import CONSOLE, LEDGER, payload_root
 from nightmill.storage import deployments, session
 from nightmill.storage.session import Connection
 

@@ -8,17 +8,27 @@ from datetime import datetime
 from decimal import Decimal
 
 from nightmill.console import reasons
-from nightmill.jobs.rules.gaps import told
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
-from nightmill.storage import batches, console_reads, gaps, holds, prices, provider_batches, publications, usage, view_history
+from nightmill.jobs.rules.gaps import told
+from nightmill.storage import (
+    batches,
+    console_reads,
+    gaps,
+    holds,
+    prices,
+    provider_batches,
+    publications,
+    usage,
+    view_history,
+)
 from nightmill.storage.batches import Batch
 from nightmill.storage.console_reads import Attempts, Evidence, Request, ShardStanding, Step, Verdict
 from nightmill.storage.holds import Hold
-from nightmill.storage.session import Connection
 from nightmill.storage.payloads import evidence_path
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 from nightmill.storage.view_history import Event
 
 NEWEST_PUBLICATIONS = 10

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.settings.gate_settings import Approve, OnTimeout
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.keys import content_hash
 from nightmill.gates import baseline, basis
 from nightmill.gates.port import Details, Gate, Look, Passed, Refused, Rejected, Verdict, Waiting
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.gate_settings import Approve, OnTimeout
 from nightmill.storage import gates
 from nightmill.storage.gates import Verdict as Recorded
 

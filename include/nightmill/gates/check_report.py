@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
 from nightmill.domain.wording import counted
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
 
 _COUNTS = ("element_count", "unexpected_count", "missing_count")
 _MOST = 10  # values of a list that are told

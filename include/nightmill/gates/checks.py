@@ -11,18 +11,18 @@ import logging
 from typing import Any
 
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.settings.gate_settings import Expectation
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.suggestions import aside, listed
-from nightmill.jobs.output.output_module import json_schema
+from nightmill.gates.check_report import Staged, declared_words, described, verdict
 from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict, always
+from nightmill.jobs.check.argument_types import library, refusals
+from nightmill.jobs.check.expectations import NO_ARGUMENTS
+from nightmill.jobs.output.output_module import json_schema
+from nightmill.jobs.settings.gate_settings import Expectation
 from nightmill.storage import contracts, session, views
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection
-from nightmill.jobs.check.argument_types import library, refusals
-from nightmill.gates.check_report import Staged, declared_words, described, verdict
-from nightmill.jobs.check.expectations import NO_ARGUMENTS
 
 log = logging.getLogger(__name__)
 

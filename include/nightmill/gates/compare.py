@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 
-from nightmill.gates.compare_verdict import accuracy, lost_share
 from nightmill.domain.comparison import ALL
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.settings.gate_settings import Compare
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.wording import counted
 from nightmill.gates import baseline, comparing
+from nightmill.gates.compare_verdict import accuracy, lost_share
 from nightmill.gates.comparing import Comparison
 from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Refused, Verdict
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.gate_settings import Compare
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import comparison, publications
 
 log = logging.getLogger(__name__)

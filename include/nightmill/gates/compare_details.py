@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nightmill.gates.compare_verdict import Finding, accuracy
 from nightmill.domain.comparison import FieldRule, Part, Side, Slice
 from nightmill.domain.intervals import Interval, mean
+from nightmill.gates.compare_verdict import Finding, accuracy
 
 MOST_SLICES = 200  # of one kind: those that break a limit first, then the largest
 

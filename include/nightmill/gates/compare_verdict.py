@@ -11,8 +11,8 @@ from typing import Literal
 
 from nightmill.domain.comparison import FieldRule, Part, Side, Slice
 from nightmill.domain.field_measures import Measure
-from nightmill.jobs.settings.gate_settings import Compare
 from nightmill.domain.intervals import Interval, for_each_of, mean, share
+from nightmill.jobs.settings.gate_settings import Compare
 
 LimitName = Literal[
     "max_gone_share", "max_changed_share", "max_accuracy_drop", "min_accuracy", "max_citation_drop",

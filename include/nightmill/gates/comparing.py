@@ -8,16 +8,16 @@ from typing import Any
 
 from psycopg import IsolationLevel
 
-from nightmill.jobs.output.columns import Column
-from nightmill.gates.compare_details import details
-from nightmill.gates.compare_verdict import Finding, judge
 from nightmill.domain.comparison import ALL, FieldRule, Part, Slice, Tally
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.field_measures import Measure, usual
-from nightmill.jobs.settings.gate_settings import Compare, Gold
-from nightmill.jobs.settings.job import Source
 from nightmill.domain.pricing import Price, price_on
 from nightmill.domain.receipt import cost
+from nightmill.gates.compare_details import details
+from nightmill.gates.compare_verdict import Finding, judge
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.output.columns import Column
+from nightmill.jobs.settings.gate_settings import Compare, Gold
+from nightmill.jobs.settings.job import Source
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, comparison, contracts, gold, prices, usage
 from nightmill.storage.batches import Batch

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.jobs.rules.gaps import decide, told
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.states import BatchState
 from nightmill.gates.port import TOLD, Details, Gate, Look, Passed, Refused, Verdict, always
+from nightmill.jobs.rules.gaps import decide, told
 from nightmill.storage import batches, gaps
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

@@ -9,11 +9,11 @@ import logging
 from dataclasses import replace
 from typing import NoReturn, assert_never
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.services.environment import Environment
 from nightmill.gates.port import Gate, Look, NotConfigured, Passed, Refused, Rejected, Verdict, Waiting
+from nightmill.jobs.contract import JobDefinition
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, gates, rollbacks
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.states import BatchState
+from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nightmill.jobs.settings.gate_settings import OnTimeout
 from nightmill.domain.gates import GateName
 from nightmill.domain.pricing import price_on
 from nightmill.domain.receipt import receipt
 from nightmill.domain.wording import counted, dollars
 from nightmill.gates import approve
 from nightmill.gates.port import TOLD, Waiting
+from nightmill.jobs.settings.gate_settings import OnTimeout
 from nightmill.storage import batches, contracts, gates, prices, publications, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

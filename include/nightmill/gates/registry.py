@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked
 from nightmill.domain.gates import GateName, Word
 from nightmill.domain.wording import batches_named
 from nightmill.gates import approve, baseline, basis, checks, compare, completion
 from nightmill.gates.port import Gate
+from nightmill.jobs.contract import JobDefinition
 from nightmill.storage import gates
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

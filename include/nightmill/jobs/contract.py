@@ -14,20 +14,20 @@ from typing import Any
 import orjson
 from pydantic import BaseModel
 
-from nightmill.jobs.output.columns import Column, typed_columns
-from nightmill.jobs.output.embeddings import embedding_mistakes
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.settings.gate_settings import Checks
-from nightmill.jobs.settings.job import JOB_NAME, OPERATIONS, Job
-from nightmill.jobs.output.job_code import contained
-from nightmill.jobs.job_text import plain, unreadable
 from nightmill.domain.keys import ContractVersions, short_hash
 from nightmill.jobs.check.known_parameters import doubtful_parameters
-from nightmill.jobs.output.output_module import TYPES, json_schema, load_output
-from nightmill.jobs.prompt.prompt import Prompt
 from nightmill.jobs.check.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
 from nightmill.jobs.check.request_parameters import parameter_mistakes
 from nightmill.jobs.check.yaml_mistakes import doubled_keys, first_of, read_yaml
+from nightmill.jobs.job_text import plain, unreadable
+from nightmill.jobs.output.columns import Column, typed_columns
+from nightmill.jobs.output.embeddings import embedding_mistakes
+from nightmill.jobs.output.job_code import contained
+from nightmill.jobs.output.output_module import TYPES, json_schema, load_output
+from nightmill.jobs.prompt.prompt import Prompt
+from nightmill.jobs.settings.gate_settings import Checks
+from nightmill.jobs.settings.job import JOB_NAME, OPERATIONS, Job
 
 REQUIRED_FILES = ("job.yaml", "prompt.md", "output.py")
 OPTIONAL_FILES = ("checks.yaml",)

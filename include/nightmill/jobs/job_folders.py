@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nightmill.jobs.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
-from nightmill.jobs.settings.job import Job
-from nightmill.jobs.job_text import unreadable
 from nightmill.domain.suggestions import nearest
+from nightmill.jobs.contract import OPTIONAL_FILES, REQUIRED_FILES, JobDefinition
+from nightmill.jobs.job_text import unreadable
+from nightmill.jobs.settings.job import Job
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nightmill.domain.errors import Terminal
 from nightmill.domain.states import ProviderBatchState
-from nightmill.services.environment import Environment
 from nightmill.providers.port import BatchSnapshot
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, provider_batches, shards
 from nightmill.storage.provider_batches import ProviderBatch
 

@@ -11,9 +11,9 @@ import psycopg
 
 from nightmill.domain.errors import ConfigError, NightmillError, Terminal
 from nightmill.jobs import job_folders
+from nightmill.jobs.check.definition import check_definition
 from nightmill.storage import views
 from nightmill.storage.session import Connection, connect
-from nightmill.jobs.check.definition import check_definition
 
 _SERVER_FAULTS = ("08", "53", "57")  # SQLSTATE classes: the server is gone, full or shutting down
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nightmill.domain.comparison import ALL
 from nightmill.domain.errors import Terminal
-from nightmill.jobs.settings.gate_settings import Compare
 from nightmill.domain.states import BatchState
-from nightmill.services.environment import Environment
 from nightmill.gates import comparing
 from nightmill.gates.comparing import Comparison
+from nightmill.jobs.settings.gate_settings import Compare
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, comparison, contracts
 from nightmill.storage.batches import Batch
 

@@ -11,20 +11,20 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.estimate import Estimate, estimate
-from nightmill.jobs.filters import as_json, chosen
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import Priority, room_for
 from nightmill.domain.shards import shard_count
+from nightmill.jobs.check.definition import check_definition
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.filters import as_json, chosen
 from nightmill.services.environment import Environment
 from nightmill.storage import items, prices, reuse
 from nightmill.storage.items import ItemRow
-from nightmill.storage.session import Connection
 from nightmill.storage.manifest import Manifest
 from nightmill.storage.reuse import SettledKey
+from nightmill.storage.session import Connection
 from nightmill.storage.sources import SourceSnapshot
-from nightmill.jobs.check.definition import check_definition
 
 CHUNK = 5_000  # keys in one look-up
 

@@ -12,22 +12,35 @@ from typing import Any
 
 import orjson
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import Choice, by_reason
+from nightmill.checks.checker import Checker
 from nightmill.domain.errors import Terminal
 from nightmill.domain.outcomes import Accepted
-from nightmill.jobs.settings.publish_settings import PublishMode
-from nightmill.jobs.rules.publishing import Publishing
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
+from nightmill.jobs.check.definition import check_definition
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.dead_letters import Choice, by_reason
+from nightmill.jobs.rules.publishing import Publishing
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.services.environment import Environment
-from nightmill.storage import batches, contracts, fence, freezing, gates, holds, items, partitions, payloads, publications, replay, views
+from nightmill.storage import (
+    batches,
+    contracts,
+    fence,
+    freezing,
+    gates,
+    holds,
+    items,
+    partitions,
+    payloads,
+    publications,
+    replay,
+    views,
+)
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.manifest import Manifest
 from nightmill.storage.replay import Child, Chosen, Tables
-from nightmill.checks.checker import Checker
-from nightmill.jobs.check.definition import check_definition
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

@@ -19,10 +19,10 @@ from nightmill.domain.wording import batches_named, counted
 from nightmill.services.environment import Environment
 from nightmill.storage import holds, publications, rollbacks, view_history
 from nightmill.storage.holds import Hold
-from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import TRIES, OutOfDate
 from nightmill.storage.publications import Published
 from nightmill.storage.rollbacks import Plan
+from nightmill.storage.session import Connection
 from nightmill.storage.view_history import Event
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ import logging
 from dataclasses import dataclass
 
 from nightmill.domain.errors import Terminal
-from nightmill.jobs.filters import chosen
-from nightmill.jobs.settings.publish_settings import PublishMode
-from nightmill.jobs.rules.publishing import Publishing, decide
 from nightmill.domain.states import BatchState
+from nightmill.jobs.filters import chosen
+from nightmill.jobs.rules.publishing import Publishing, decide
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, holds
 from nightmill.storage.batches import Batch

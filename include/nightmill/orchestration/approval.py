@@ -16,8 +16,8 @@ from airflow.sdk import Context, Param
 from nightmill.orchestration.failing import as_airflow_failure
 
 if TYPE_CHECKING:
-    from nightmill.jobs.contract import JobDefinition
     from nightmill.gates.port import Gate, Verdict, Waiting
+    from nightmill.jobs.contract import JobDefinition
 
 YES, NO = "Approve", "Reject"
 
@@ -121,7 +121,7 @@ class ApprovalOfPreview(Approval):
     """The same for a batch whose job is known only when the task runs; `folder` is that of the built-in jobs."""
 
     def _live(self) -> JobDefinition:
-        from nightmill.orchestration.publish_dag import folder_of
         from nightmill.jobs import job_folders
+        from nightmill.orchestration.publish_dag import folder_of
 
         return job_folders.read(folder_of(self.folder, int(self.batch_id)))

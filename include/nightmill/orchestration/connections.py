@@ -9,10 +9,10 @@ from typing import Any
 from airflow.sdk import Connection
 from airflow.sdk.exceptions import AirflowNotFoundException
 
-from nightmill.services.connections import AirflowConnection, environment_with
 from nightmill.domain.errors import ConfigError
-from nightmill.services.environment import Environment
 from nightmill.orchestration.deployment import ThisAirflow
+from nightmill.services.connections import AirflowConnection, environment_with
+from nightmill.services.environment import Environment
 
 
 def environment() -> Environment:

@@ -13,17 +13,17 @@ from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, chain, get_parsing_context, task
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError, NightmillError
-from nightmill.jobs.settings.job import Job
+from nightmill.jobs import job_folders
+from nightmill.jobs.check.definition import check_definition
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.job_code import said_by
+from nightmill.jobs.settings.job import Job
 from nightmill.orchestration import links, tasks
 from nightmill.orchestration.retries import patience
 from nightmill.orchestration.sensor import ShardSensor
 from nightmill.orchestration.timetables import schedule_of, start_of
 from nightmill.orchestration.trigger_form import trigger_form
-from nightmill.jobs import job_folders
-from nightmill.jobs.check.definition import check_definition
 
 log = logging.getLogger(__name__)
 PREFIX = "nightmill_"

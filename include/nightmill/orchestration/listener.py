@@ -27,8 +27,8 @@ def on_dag_run_failed(dag_run: Any, msg: str) -> None:
     if msg != BY_A_PERSON or not dag_run.dag_id.startswith(OURS):
         return
     from nightmill.domain.errors import NightmillError, Terminal
-    from nightmill.orchestration.connections import environment
     from nightmill.operations import cancel, show_preview
+    from nightmill.orchestration.connections import environment
 
     marked = f"Run {dag_run.run_id} of {dag_run.dag_id} was marked as failed"
     try:

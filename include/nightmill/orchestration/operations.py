@@ -51,8 +51,8 @@ def _cancel_form() -> dict[str, Param]:
 
 def request_cancel() -> int:
     """Returns the batch id."""
-    from nightmill.orchestration.connections import environment
     from nightmill.operations import cancel
+    from nightmill.orchestration.connections import environment
 
     context = get_current_context()
     refuse_cleared(context)
@@ -102,10 +102,10 @@ def maintenance_dag(built_in: Path) -> DAG:
 
 def sweep(name: str, built_in: str) -> None:
     """One sweep; its log says what was done."""
-    from nightmill.upkeep import maintenance
-    from nightmill.services.connections import OWNER
     from nightmill.domain.errors import ConfigError
     from nightmill.orchestration.connections import environment, lookup
+    from nightmill.services.connections import OWNER
+    from nightmill.upkeep import maintenance
 
     dry_run = bool(get_current_context()["params"]["dry_run"])
     with as_airflow_failure():

@@ -9,11 +9,11 @@ from typing import Any
 from airflow.sdk import DAG, AssetAlias, Param, chain, get_current_context, get_parsing_context, task
 
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs import job_folders
 from nightmill.jobs.settings.job import Job
 from nightmill.orchestration import tasks
 from nightmill.orchestration.failing import as_airflow_failure
 from nightmill.orchestration.retries import PATIENT
-from nightmill.jobs import job_folders
 
 NAME = "nightmill_publish"
 START = datetime(2025, 1, 1, tzinfo=UTC)
@@ -99,8 +99,8 @@ def folder_of(built_in: str, batch_id: int) -> Path:
 
 def take_up() -> int:
     """Returns the batch id."""
-    from nightmill.orchestration.connections import environment
     from nightmill.operations import show_preview
+    from nightmill.orchestration.connections import environment
 
     context = get_current_context()
     params, run = context["params"], context["dag_run"]

@@ -12,9 +12,9 @@ from airflow.sdk import DAG, Context, Param, get_current_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from nightmill.domain.failures import EndedAs, FailureClass
+from nightmill.jobs import job_folders
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.orchestration.retries import PATIENT
-from nightmill.jobs import job_folders
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ class TriggerOnce(TriggerDagRunOperator):
 def choose(built_in: str) -> dict[str, Any]:
     """What to trigger. Fails with the way out where the replay would be refused."""
     from nightmill.jobs.rules.dead_letters import Choice
-    from nightmill.orchestration.connections import environment
     from nightmill.operations import replay
+    from nightmill.orchestration.connections import environment
 
     context = get_current_context()
     refuse_cleared(context)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, AssetAlias, Param, get_current_context, get_parsing_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
+from nightmill.jobs import job_folders
 from nightmill.orchestration.failing import as_airflow_failure, refuse_cleared
 from nightmill.orchestration.retries import PATIENT
 from nightmill.orchestration.tasks import asset_name, emit
-from nightmill.jobs import job_folders
 
 if TYPE_CHECKING:
     from nightmill.operations.rollback import Done
@@ -51,8 +51,8 @@ def rollback_dag(built_in: Path) -> DAG:
 
 def roll_back() -> None:
     """Roll back once, however often the task is retried; then emit the view's asset event, at least once."""
-    from nightmill.orchestration.connections import environment
     from nightmill.operations import rollback
+    from nightmill.orchestration.connections import environment
 
     context = get_current_context()
     refuse_cleared(context)

@@ -34,10 +34,10 @@ class ShardSensor(BaseSensorOperator):
         self._drive(fresh=False)
 
     def _drive(self, *, fresh: bool) -> None:
+        from nightmill.jobs import job_folders
         from nightmill.orchestration.connections import environment
         from nightmill.orchestration.trigger import ShardTrigger
         from nightmill.stages.run_shard import Finished, wake
-        from nightmill.jobs import job_folders
 
         with as_airflow_failure():
             live = job_folders.read(Path(self.folder))

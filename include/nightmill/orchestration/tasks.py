@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
-from nightmill.jobs.rules.data_interval import is_window, moment, span_of
 from nightmill.domain.gates import GateName
+from nightmill.domain.wording import counted, cut
+from nightmill.jobs.rules.data_interval import is_window, moment, span_of
+from nightmill.jobs.rules.publishing import Publishing
 from nightmill.jobs.settings.job import Job
 from nightmill.jobs.settings.publish_settings import PublishMode
-from nightmill.jobs.rules.publishing import Publishing
-from nightmill.domain.wording import counted, cut
 from nightmill.orchestration.failing import as_airflow_failure
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ MOST_OF_TENANTS = 150  # characters of a label: Airflow keeps 250 of what it sho
 
 def freeze_snapshot(folder: str) -> int:
     """Returns the batch id."""
+    from nightmill.jobs import job_folders
     from nightmill.orchestration.connections import environment
     from nightmill.stages import freeze
-    from nightmill.jobs import job_folders
 
     if get_current_context()["params"].get("parent_batch") is not None:
         return _take_over(folder)
@@ -72,10 +72,10 @@ def _runs_again_by_backfill(run: Any, instance: Any) -> bool:
 
 def _take_over(folder: str) -> int:
     """freeze_snapshot of a run that replays a batch."""
-    from nightmill.jobs.rules.dead_letters import Choice
-    from nightmill.orchestration.connections import environment
-    from nightmill.operations import replay
     from nightmill.jobs import job_folders
+    from nightmill.jobs.rules.dead_letters import Choice
+    from nightmill.operations import replay
+    from nightmill.orchestration.connections import environment
 
     context = get_current_context()
     run, instance, params = context["dag_run"], context["ti"], context["params"]
@@ -107,9 +107,9 @@ def plan_shards(batch_id: int) -> int:
 
 def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
     """Returns what run_shard maps over: shard id and label."""
+    from nightmill.jobs import job_folders
     from nightmill.orchestration.connections import environment
     from nightmill.stages import preflight as stage
-    from nightmill.jobs import job_folders
 
     with as_airflow_failure():
         shards = stage.run(environment(), job_folders.read(Path(folder)), batch_id)
@@ -123,9 +123,9 @@ def _label(shard: ShardLabel) -> str:
 
 def reconcile(folder: str, batch_id: int) -> None:
     """Every planned item in exactly one bucket."""
+    from nightmill.jobs import job_folders
     from nightmill.orchestration.connections import environment
     from nightmill.stages import reconcile as stage
-    from nightmill.jobs import job_folders
 
     with as_airflow_failure():
         stage.run(environment(), job_folders.read(Path(folder)), batch_id)
@@ -148,8 +148,8 @@ def approve(folder: str, batch_id: int) -> None:
 
 def _ask(name: GateName, folder: str, batch_id: int) -> None:
     from nightmill.gates import driver, registry
-    from nightmill.orchestration.connections import environment
     from nightmill.jobs import job_folders
+    from nightmill.orchestration.connections import environment
 
     with as_airflow_failure():
         driver.run(environment(), job_folders.read(Path(folder)), batch_id, registry.named(name))
@@ -157,9 +157,9 @@ def _ask(name: GateName, folder: str, batch_id: int) -> None:
 
 def publish(folder: str, batch_id: int) -> None:
     """Flip the view, then emit the asset event: only when something is shown, after the commit, at least once."""
+    from nightmill.jobs import job_folders
     from nightmill.orchestration.connections import environment
     from nightmill.stages import publish as stage
-    from nightmill.jobs import job_folders
 
     context = get_current_context()
     who = getattr(context["dag_run"], "triggering_user_name", None) or "airflow"

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 from airflow.sdk import CronDataIntervalTimetable
 from airflow.sdk.exceptions import AirflowTimetableInvalid
 
-from nightmill.jobs.settings.dag_settings import AfterAssets, AssetOf, DagSettings
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.settings.dag_settings import AfterAssets, AssetOf, DagSettings
 from nightmill.jobs.settings.job import Job
 from nightmill.orchestration.tasks import asset
 

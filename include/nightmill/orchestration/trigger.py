@@ -8,11 +8,11 @@ from typing import Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from nightmill.services.connections import LEDGER
 from nightmill.orchestration.connections import lookup_async
 from nightmill.orchestration.poller import Watch, shared
 from nightmill.providers.port import BatchWatcher
 from nightmill.providers.registry import open_watcher
+from nightmill.services.connections import LEDGER
 
 # An event within about a second of the deferral can fail the task by a race in Airflow 3.3.2 (apache/airflow#71580).
 FIRST_EVENT_S = 10.0

@@ -6,12 +6,12 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
-from nightmill.jobs.filters import Filter, as_json
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.priority import Priority
-from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.jobs.filters import Filter, as_json
+from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
 from nightmill.jobs.rules.publishing import Publishing
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.publish_settings import PublishMode
 
 FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 

@@ -18,11 +18,11 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from psycopg.pq import Conninfo
 
 from nightmill.domain.errors import ConfigError
-from nightmill.services.environment import Environment
 from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
+from nightmill.services.environment import Environment
 from nightmill.storage import aws_file_system, deployments
-from nightmill.storage.session import Connection
 from nightmill.storage.payloads import PayloadStore
+from nightmill.storage.session import Connection
 
 LEDGER = "nightmill_db"
 OWNER = "nightmill_owner"

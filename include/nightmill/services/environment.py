@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Protocol
 
 from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.output.answer_schema import strict_schema
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.port import BatchProvider
 from nightmill.providers.registry import open_provider
 from nightmill.storage import session
 from nightmill.storage.payloads import PayloadStore
-from nightmill.jobs.output.answer_schema import strict_schema
 
 _SCRATCH = "nightmill-scratch-"
 

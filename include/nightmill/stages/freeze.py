@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.data_interval import refuse_none, refuse_unfit
-from nightmill.jobs.filters import as_json, chosen, refuse_unknown
-from nightmill.jobs.settings.publish_settings import Publish, PublishMode
-from nightmill.jobs.rules.publishing import Decision, Publishing, decide
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
+from nightmill.jobs.check.definition import check_definition
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.filters import as_json, chosen, refuse_unknown
+from nightmill.jobs.rules.data_interval import refuse_none, refuse_unfit
+from nightmill.jobs.rules.publishing import Decision, Publishing, decide
+from nightmill.jobs.settings.publish_settings import Publish, PublishMode
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, fence, freezing, items, partitions, payloads, views
 from nightmill.storage.batches import Batch, Submission
-from nightmill.storage.session import Connection
 from nightmill.storage.manifest import Manifest
+from nightmill.storage.session import Connection
 from nightmill.storage.sources import SourceSnapshot
-from nightmill.jobs.check.definition import check_definition
 
 log = logging.getLogger(__name__)
 

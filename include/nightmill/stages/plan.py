@@ -11,20 +11,31 @@ from collections.abc import Sequence
 
 import orjson
 
-from nightmill.jobs.contract import JobDefinition
+from nightmill.checks.checker import Checker
 from nightmill.domain.outcomes import Accepted, CitedSpan
 from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
+from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment
-from nightmill.storage import batches, contracts, fence, items, partitions, payloads, provider_batches, publications, reuse, shards
+from nightmill.storage import (
+    batches,
+    contracts,
+    fence,
+    items,
+    partitions,
+    payloads,
+    provider_batches,
+    publications,
+    reuse,
+    shards,
+)
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.partitions import Unattached
 from nightmill.storage.ranges import multirange
+from nightmill.storage.session import Connection
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard
-from nightmill.checks.checker import Checker
 
 log = logging.getLogger(__name__)
 

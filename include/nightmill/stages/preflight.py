@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.estimate import described, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import room_for
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, fence, holds, prices, publications, shards
 from nightmill.storage.batches import Batch

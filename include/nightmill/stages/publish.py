@@ -7,17 +7,17 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, Terminal
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
-from nightmill.services.environment import Environment
 from nightmill.gates import registry
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, by_key, contracts, holds, merging, publications
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import TRIES, Built, OutOfDate
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

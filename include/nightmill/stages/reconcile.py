@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import logging
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Terminal
-from nightmill.jobs.rules.gaps import decide, facts, told
 from nightmill.domain.states import BatchState
-from nightmill.services.environment import Environment
 from nightmill.gates import completion, driver
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.gaps import decide, facts, told
+from nightmill.services.environment import Environment
 from nightmill.storage import batches, gaps, partitions, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.session import Connection

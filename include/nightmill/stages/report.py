@@ -6,24 +6,24 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.domain.errors import Terminal
 from nightmill.domain.estimate import Estimate, compared, described
-from nightmill.jobs.rules.gaps import Facts, told
 from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import aligned, counted
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.dead_letters import breaches
+from nightmill.jobs.rules.gaps import Facts, told
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, dead_letters, gaps, gates, gold, prices, publications, strays, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.gates import Verdict
 from nightmill.storage.gold import FieldAccuracy
-from nightmill.storage.session import Connection
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 from nightmill.storage.strays import Booked
 
 log = logging.getLogger(__name__)

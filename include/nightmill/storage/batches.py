@@ -11,8 +11,8 @@ from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import IllegalTransition, Terminal
 from nightmill.domain.priority import Priority
-from nightmill.jobs.rules.publishing import Publishing
 from nightmill.domain.states import BATCH_EDGES, GREEN_BATCH_STATES, TERMINAL_BATCH_STATES, BatchState
+from nightmill.jobs.rules.publishing import Publishing
 from nightmill.storage import fence, sql
 from nightmill.storage.session import Connection, refusals
 

@@ -14,9 +14,9 @@ from psycopg import sql as composed
 from nightmill.jobs.contract import JobDefinition
 from nightmill.storage import part_builds, partitions, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

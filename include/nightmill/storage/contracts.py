@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from psycopg.types.json import Jsonb
 
-from nightmill.jobs.contract import JobDefinition, hash_of
 from nightmill.domain.errors import Terminal
+from nightmill.jobs.contract import JobDefinition, hash_of
 from nightmill.storage import sql
 from nightmill.storage.session import Connection
 

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.failures import EndedAs
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.storage import sql
-from nightmill.storage.session import Connection
 from nightmill.storage.payloads import evidence_path
+from nightmill.storage.session import Connection
 
 
 @dataclass(frozen=True, slots=True)

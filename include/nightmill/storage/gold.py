@@ -9,12 +9,12 @@ from psycopg import sql as composed
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import SourceError
-from nightmill.jobs.settings.gate_settings import Gold
 from nightmill.domain.suggestions import aside
-from nightmill.storage.statement_end import without_end
+from nightmill.jobs.settings.gate_settings import Gold
 from nightmill.storage import source_session, sql
 from nightmill.storage.session import Connection
 from nightmill.storage.source_session import Asked, explained
+from nightmill.storage.statement_end import without_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from psycopg.types.string import BytesBinaryDumper
 
 from nightmill.domain.errors import SourceError
 from nightmill.storage import partitions, sources, sql
-from nightmill.storage.session import Connection
 from nightmill.storage.partitions import Unattached
+from nightmill.storage.session import Connection
 
 # ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, required
 ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, bool]

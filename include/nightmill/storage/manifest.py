@@ -8,12 +8,12 @@ from typing import Any
 
 import orjson
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import SourceError
 from nightmill.domain.keys import KeyMaker
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.tokens import TokenCounter
-from nightmill.storage.source_values import nested_too_deep
 from nightmill.storage.items import ItemRow
+from nightmill.storage.source_values import nested_too_deep
 from nightmill.storage.sources import SourceRow
 
 EMPTY_DOCUMENT = "empty_document"

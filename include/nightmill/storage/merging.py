@@ -15,9 +15,9 @@ from nightmill.domain.parts import Part
 from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import part_builds, partitions, publications, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 
 log = logging.getLogger(__name__)
 

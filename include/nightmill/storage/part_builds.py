@@ -12,8 +12,8 @@ from psycopg import sql as composed
 
 from nightmill.domain.errors import StaleWriter, Transient
 from nightmill.storage import partitions, sql
-from nightmill.storage.session import Connection, refusals
 from nightmill.storage.partitions import Unattached
+from nightmill.storage.session import Connection, refusals
 
 TRIES = 3  # of building and showing a part: something can be published meanwhile
 CHUNK_PAGES = 4096  # of 8 KiB: some 100,000 rows, copied in less than a second

@@ -21,8 +21,8 @@ from nightmill.domain.errors import IllegalTransition
 from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
 from nightmill.storage import fence, sql
-from nightmill.storage.session import Connection, refusals
 from nightmill.storage.ranges import multirange
+from nightmill.storage.session import Connection, refusals
 
 CANCELLED_WAIT_S = 2 * 3600.0  # a new run waits this long for the work that a cancelled one has at the provider
 COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has ended there

@@ -14,12 +14,12 @@ from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import Terminal
 from nightmill.domain.parts import Part, kept_beside
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.states import BatchState
+from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import batches, holds, part_builds, sql
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection, refusals
 from nightmill.storage.part_builds import Built
+from nightmill.storage.session import Connection, refusals
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,15 @@ from psycopg import sql as composed
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.domain.errors import Terminal
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.storage import partitions, payloads, sql, views
 from nightmill.storage.batches import Batch
-from nightmill.storage.session import Connection
 from nightmill.storage.payloads import PayloadStore
+from nightmill.storage.session import Connection
 
 # The parent's partitions are joined with what is sent again: hashing must not spill (default: 4 MB).
 _ROOM_TO_JOIN = "set local work_mem = '64MB'"

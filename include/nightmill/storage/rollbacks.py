@@ -13,9 +13,9 @@ from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import holds, merging, part_builds, publications, sql, view_history
 from nightmill.storage.batches import Batch
 from nightmill.storage.holds import Hold, NewHold
-from nightmill.storage.session import Connection, refusals
 from nightmill.storage.part_builds import Built
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection, refusals
 
 KINDS = ("publish", "rollback")  # what can be gone back to: the others change no reader's rows
 NEWEST = 50  # publications among which those that are kept are named

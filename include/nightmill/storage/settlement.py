@@ -17,15 +17,15 @@ import psycopg
 from psycopg import errors
 from psycopg.types.multirange import Int8Multirange
 
-from nightmill.jobs.output.columns import Column
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Unstorable
 from nightmill.domain.failures import EndedAs, Failure
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.outcomes import CitedSpan
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.output.columns import Column
+from nightmill.jobs.settings.job import Job
 from nightmill.storage import sql
-from nightmill.storage.session import Connection, refusals
 from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.session import Connection, refusals
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):

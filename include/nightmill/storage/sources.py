@@ -12,12 +12,12 @@ import msgspec
 from psycopg import sql as composed
 
 from nightmill.domain.errors import SourceError
+from nightmill.domain.suggestions import aside
 from nightmill.jobs.filters import with_types
 from nightmill.jobs.settings.job import Source, SourceColumns
-from nightmill.domain.suggestions import aside
-from nightmill.storage.statement_end import without_end
 from nightmill.storage import source_session
 from nightmill.storage.source_session import Asked, explained
+from nightmill.storage.statement_end import without_end
 
 # Rows of one fetch: as many as make some MiB, by the size of those before, and never more than _MOST_ROWS: those that
 # come can be much larger.

@@ -17,9 +17,9 @@ from psycopg import sql as composed
 from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
-from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
 from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.storage import publications, sql
 from nightmill.storage.session import Connection

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import duration
+from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, maintenance
-from nightmill.storage.session import Connection
 from nightmill.storage.maintenance import LastSeen
+from nightmill.storage.session import Connection
 
 
 def run(env: Environment, jobs: Mapping[str, JobDefinition], *, dry_run: bool = False) -> list[Action]:

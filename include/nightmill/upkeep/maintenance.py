@@ -6,14 +6,13 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
-from nightmill.services.environment import Environment
-from nightmill.upkeep import abandoned, merging, orphans, retention, stuck
-from nightmill.upkeep import wind_down
 from nightmill.jobs import job_folders
+from nightmill.jobs.contract import JobDefinition
+from nightmill.services.environment import Environment
 from nightmill.storage import maintenance
+from nightmill.upkeep import abandoned, merging, orphans, retention, stuck, wind_down
 
 log = logging.getLogger(__name__)
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.settings.job import Maintenance
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.merging import groups, needed
 from nightmill.domain.parts import Part
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.domain.wording import counted
-from nightmill.storage import contracts, fence, session, maintenance, merging, part_builds, publications, retention
-from nightmill.storage.session import Connection
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.job import Maintenance
+from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.storage import contracts, fence, maintenance, merging, part_builds, publications, retention, session
 from nightmill.storage.merging import Attached, ShownView
 from nightmill.storage.publications import Published
+from nightmill.storage.session import Connection
 
 BY = "maintenance"
 MOST_ATTACHED = 24  # 32 are promised: so many may come between two sweeps

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
-from nightmill.services.environment import Environment, scratch
+from nightmill.jobs.contract import JobDefinition
 from nightmill.providers.port import Answer, BatchProvider, BatchSnapshot, BatchStatus, Embedding
 from nightmill.providers.result_files import split_lines
+from nightmill.services.environment import Environment, scratch
 from nightmill.storage import maintenance, strays
-from nightmill.storage.session import Connection
 from nightmill.storage.maintenance import KnownToken
+from nightmill.storage.session import Connection
 from nightmill.storage.strays import Stray, Used
 
 LOOK_BACK = timedelta(days=3)  # a batch that is older has ended: its window is a day

@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.settings.job import Maintenance
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.wording import counted
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.job import Maintenance
 from nightmill.services.environment import Environment
-from nightmill.storage import batches, contracts, fence, session, maintenance, merging, payloads, retention
-from nightmill.storage.session import Connection
+from nightmill.storage import batches, contracts, fence, maintenance, merging, payloads, retention, session
 from nightmill.storage.retention import Candidate, Preview
+from nightmill.storage.session import Connection
 
 PARTITION_TIMEOUT_S = 30.0  # how long old readers of a view may hold one partition
 

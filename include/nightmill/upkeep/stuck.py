@@ -12,8 +12,8 @@ from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.services.environment import Environment
 from nightmill.storage import account_limits, contracts, maintenance, provider_batches
-from nightmill.storage.session import Connection
 from nightmill.storage.maintenance import Followed
+from nightmill.storage.session import Connection
 
 
 def run(env: Environment, *, dry_run: bool = False) -> list[Action]:

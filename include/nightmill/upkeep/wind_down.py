@@ -11,18 +11,18 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, ConfigError, StaleWriter
 from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
+from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, poll
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, contracts, maintenance, provider_batches, settlement, shards
 from nightmill.storage.fence import Holder
-from nightmill.storage.session import Connection
 from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.session import Connection
 
 FOLLOWED = timedelta(days=30)  # how long providers keep results
 ALERTED = timedelta(hours=2)  # of what is given up and still followed; then it stands in the log only

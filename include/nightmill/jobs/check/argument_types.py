@@ -14,10 +14,10 @@ from typing import Any
 
 from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import hint, listed
+from nightmill.jobs.check.expectations import arguments_of, known_expectations
 from nightmill.jobs.check.references import expectations_in
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
 from nightmill.jobs.check.yaml_mistakes import kind_of
-from nightmill.jobs.check.expectations import arguments_of, known_expectations
 
 _MISSING = "value_error.missing"
 _UNKNOWN = "value_error.extra"

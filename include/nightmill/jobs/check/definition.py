@@ -8,20 +8,20 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.output.job_code import contained
 from nightmill.domain.suggestions import hint, listed
-from nightmill.jobs.output.output_module import FILE, TYPES, line_of
-from nightmill.jobs.settings.publish_settings import PublishMode
-from nightmill.jobs.check.references import expectations_in
-from nightmill.jobs.check.yaml_lines import YamlLines
-from nightmill.jobs.check.yaml_mistakes import first_of
-from nightmill.jobs.output.answer_types import asks_for_naive_times
 from nightmill.jobs.check.argument_types import unfit_values
 from nightmill.jobs.check.expectations import arguments_of, known_expectations
+from nightmill.jobs.check.references import expectations_in
 from nightmill.jobs.check.schedule import schedule_mistakes
+from nightmill.jobs.check.yaml_lines import YamlLines
+from nightmill.jobs.check.yaml_mistakes import first_of
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import AnswerReader, strict_schema
+from nightmill.jobs.output.answer_types import asks_for_naive_times
+from nightmill.jobs.output.job_code import contained
+from nightmill.jobs.output.output_module import FILE, TYPES, line_of
+from nightmill.jobs.settings.publish_settings import PublishMode
 
 _ORDER = ("job.yaml", "prompt.md", "output.py", "checks.yaml")  # in which people read a folder
 

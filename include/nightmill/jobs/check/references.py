@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Any
 
-from nightmill.jobs.output.columns import PROVENANCE_COLUMNS
-from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.filters import INTERVAL, lone_percents, parameters_of
-from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
-from nightmill.jobs.settings.job import Job, Source
 from nightmill.domain.suggestions import hint, listed, nearest
-from nightmill.jobs.prompt.prompt import Prompt
-from nightmill.jobs.prompt.messages import ROLES
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.jobs.check.yaml_document import document
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.filters import INTERVAL, lone_percents, parameters_of
+from nightmill.jobs.output.columns import PROVENANCE_COLUMNS
+from nightmill.jobs.prompt.messages import ROLES
+from nightmill.jobs.prompt.prompt import Prompt
+from nightmill.jobs.rules.data_interval import ONE_INTERVAL, is_window
+from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
+from nightmill.jobs.settings.job import Job, Source
+from nightmill.jobs.settings.publish_settings import PublishMode
 
 _COLUMN_ARGUMENTS = ("column", "column_A", "column_B", "column_list")
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nightmill.domain.errors import Mistake
-from nightmill.jobs.settings.job import RESERVES, Job
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.settings.job import RESERVES, Job
 
 _SECOND_ANSWERS = (
     "n best_of num_return_sequences num_generations num_completions num_choices num_samples candidate_count"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 
 from nightmill.domain.errors import Mistake
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.suggestions import hint, listed
-from nightmill.jobs.settings.publish_settings import PublishMode
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.publish_settings import PublishMode
 
 _PRESETS = frozenset({"@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly"})  # Airflow's
 

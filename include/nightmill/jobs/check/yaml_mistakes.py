@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.settings.forms import SAID
 from nightmill.domain.suggestions import hint, listed, nearest
 from nightmill.jobs.check.yaml_document import document
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.settings.forms import SAID
 
 M = TypeVar("M", bound=BaseModel)
 

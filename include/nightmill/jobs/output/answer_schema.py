@@ -14,10 +14,10 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import SchemaValidator
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.output.job_code import asked_to_stop, contained, said_by
-from nightmill.jobs.output.output_module import FILE, TYPES, json_schema
 from nightmill.jobs.output.answer_text import doubled_key, has_escaped_key, mend, unwrap
 from nightmill.jobs.output.answer_types import iso_only, whole_numbers
+from nightmill.jobs.output.job_code import asked_to_stop, contained, said_by
+from nightmill.jobs.output.output_module import FILE, TYPES, json_schema
 from nightmill.jobs.output.strict_schema import strict_schema
 
 __all__ = ["AnswerReader", "Invalid", "Valid", "strict_schema"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nightmill.jobs.output.columns import Column
 from nightmill.domain.errors import Mistake
-from nightmill.jobs.settings.job import EMBEDDINGS, Job
-from nightmill.jobs.prompt.prompt import Prompt
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.output.columns import Column
+from nightmill.jobs.prompt.prompt import Prompt
+from nightmill.jobs.settings.job import EMBEDDINGS, Job
 
 VECTOR = "vector"
 _COLUMNS = [Column(VECTOR, "double precision[]")]

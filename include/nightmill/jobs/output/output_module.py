@@ -12,10 +12,10 @@ from pydantic import BaseModel, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from nightmill.jobs.output.columns import DECIMAL
 from nightmill.domain.errors import BrokenJobFolder, Mistake
-from nightmill.jobs.output.job_code import contained
 from nightmill.domain.keys import short_hash
+from nightmill.jobs.output.columns import DECIMAL
+from nightmill.jobs.output.job_code import contained
 
 FILE = "output.py"
 _MEND = "Mend output.py: it may import pydantic and the standard library and must define a model named Output."

@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from nightmill.jobs.output.columns import DECIMAL, types_of
 from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.jobs.output.columns import DECIMAL, types_of
 from nightmill.jobs.output.job_code import contained
 from nightmill.jobs.output.output_module import FILE, TYPES, json_schema
 

@@ -10,8 +10,8 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, Va
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.failures import EndedAs, FailureClass
-from nightmill.jobs.settings.job import DeadLetterLimits
 from nightmill.domain.wording import counted
+from nightmill.jobs.settings.job import DeadLetterLimits
 
 Word = Annotated[str, StringConstraints(min_length=1)]
 

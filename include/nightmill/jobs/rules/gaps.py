@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from nightmill.jobs.settings.gap_settings import GapRule, Gaps, Show
 from nightmill.domain.wording import counted
+from nightmill.jobs.settings.gap_settings import GapRule, Gaps, Show
 
 Facts = dict[str, Any]
 NO_GAPS = frozenset({"accepted", "reused", "excluded"})  # the other buckets hold gaps

@@ -12,8 +12,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 
-from nightmill.jobs.settings.forms import CONNECTION_ID, IDENTIFIER
 from nightmill.domain.suggestions import hint
+from nightmill.jobs.settings.forms import CONNECTION_ID, IDENTIFIER
 
 DAY = 86_400.0  # seconds
 DAYS = 36_500  # that anything is kept at most

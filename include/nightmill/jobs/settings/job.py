@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
-from nightmill.jobs.settings.dag_settings import DagSettings
 from nightmill.domain.failures import EndedAs
 from nightmill.jobs.filters import Filter, FilterName
+from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
+from nightmill.jobs.settings.dag_settings import DagSettings
 from nightmill.jobs.settings.forms import DURATION
 from nightmill.jobs.settings.gap_settings import Gaps
 from nightmill.jobs.settings.gate_settings import Approve, Compare, Gold

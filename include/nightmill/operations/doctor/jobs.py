@@ -9,24 +9,24 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused
-from nightmill.jobs.filters import chosen
-from nightmill.jobs.settings.job import Provider
-from nightmill.domain.suggestions import aside
 from nightmill.domain.pricing import price_on
+from nightmill.domain.suggestions import aside
 from nightmill.domain.wording import duration
-from nightmill.services.environment import Connections
+from nightmill.jobs import job_folders
+from nightmill.jobs.check.definition import check_definition
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.filters import chosen
+from nightmill.jobs.job_folders import Found
+from nightmill.jobs.rules.dead_letters import breaches
+from nightmill.jobs.settings.job import Provider
+from nightmill.operations.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.registry import batch_routes, clock_behind, list_models
-from nightmill.operations.doctor.findings import Doubt, Finding, Status, attempt
+from nightmill.services.environment import Connections
 from nightmill.storage import batches, dead_letters, holds, prices, views
-from nightmill.jobs import job_folders
-from nightmill.jobs.job_folders import Found
 from nightmill.storage.session import Connection
 from nightmill.storage.sources import SourceSnapshot
-from nightmill.jobs.check.definition import check_definition
 
 _T = TypeVar("_T")
 PATIENCE_S = 10.0

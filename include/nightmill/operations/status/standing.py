@@ -7,14 +7,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import NoReturn
 
-from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.rules.gaps import Facts
-from nightmill.domain.suggestions import aside, listed
 from nightmill.domain.pricing import price_on
 from nightmill.domain.progress import Progress, seconds_left
 from nightmill.domain.receipt import Tokens, cost
 from nightmill.domain.states import BatchState
+from nightmill.domain.suggestions import aside, listed
+from nightmill.jobs.rules.dead_letters import breaches
+from nightmill.jobs.rules.gaps import Facts
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, dead_letters, gaps, gates, holds, prices, progress, usage
 from nightmill.storage.batches import Batch

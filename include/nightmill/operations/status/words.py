@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from nightmill.jobs.rules import gaps
 from nightmill.domain.progress import one_line, refusals, repeats, waiting
 from nightmill.domain.receipt import in_words, odd_in_words
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted, dollars, duration
-from nightmill.services.environment import utc_now
+from nightmill.jobs.rules import gaps
 from nightmill.operations.status.standing import Standing
+from nightmill.services.environment import utc_now
 from nightmill.storage.batches import Batch
 
 _GAVE_UP = {"dead_lettered": "dead letter", "in_review": "item in review"}

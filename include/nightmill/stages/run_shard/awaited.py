@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from nightmill.jobs.rules.breaker import Verdict
 from nightmill.domain.errors import Blocked
 from nightmill.domain.wording import counted
+from nightmill.jobs.rules.breaker import Verdict
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.poll import LATE
 from nightmill.storage import breakers, fence

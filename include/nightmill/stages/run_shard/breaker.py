@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first, needed
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import NEVER_EXECUTED, FailureClass
-from nightmill.jobs.rules.repair import is_truncation
 from nightmill.domain.wording import counted
+from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first, needed
+from nightmill.jobs.rules.repair import is_truncation
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.result_lines import places
 from nightmill.stages.run_shard.results import ResultReader

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.settings.job import Job
 from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
-from nightmill.services.environment import Environment
+from nightmill.jobs.contract import JobDefinition
+from nightmill.jobs.settings.job import Job
 from nightmill.providers.port import BatchProvider, Limits
+from nightmill.services.environment import Environment
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder

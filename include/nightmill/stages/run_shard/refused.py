@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import START_ANEW, counted
+from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.providers.port import FileProblem
 from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.context import ShardContext

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from nightmill.checks.checker import Checker
 from nightmill.domain.failures import Failure
 from nightmill.jobs.rules.repair import repairs
 from nightmill.providers.port import Answer, Unreadable
@@ -21,7 +22,6 @@ from nightmill.stages.run_shard.result_lines import places
 from nightmill.storage import payloads, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import FailedItem
-from nightmill.checks.checker import Checker
 
 
 class Rejected(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from nightmill.checks.checker import Checker
 from nightmill.domain.errors import AnswerTooLarge
 from nightmill.domain.failures import Failure, classify_line_error, never_processed
 from nightmill.domain.finish_reasons import Ending, ending
@@ -31,7 +32,6 @@ from nightmill.stages.run_shard.result_lines import places, spoken_of
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
-from nightmill.checks.checker import Checker
 
 SPARE_LINES = 100_000  # beyond ten for each request: what a file may hold, and what memory is for
 MOST_DISTINCT = 16  # lines of one item that are compared; so many differing ones are a conflict whatever follows

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from nightmill.jobs.contract import JobDefinition
 from nightmill.domain.errors import Blocked, NightmillError, StaleWriter, Terminal
 from nightmill.domain.progress import one_line
 from nightmill.domain.states import BatchState, ShardState
+from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment, scratch
 from nightmill.stages.run_shard import advance, send
 from nightmill.stages.run_shard.context import LONGEST_WAIT, ShardContext
