@@ -59,7 +59,8 @@ $(READY): requirements-dev.txt Makefile
 	@echo "installing the locked requirements"
 	@"$(BIN)/uv" pip sync --quiet --python "$(BIN)/python" --require-hashes requirements-dev.txt
 	@"$(BIN)/python" -c 'import pathlib, sysconfig; \
-	  pathlib.Path(sysconfig.get_path("purelib"), "nightmill.pth").write_text(str(pathlib.Path("include").resolve()) + "\n")'
+	  paths = "".join(f"{pathlib.Path(each).resolve()}\n" for each in ("include", ".")); \
+	  pathlib.Path(sysconfig.get_path("purelib"), "nightmill.pth").write_text(paths)'
 	@touch "$(READY)"
 
 .PHONY: demo
@@ -100,22 +101,22 @@ sweep: $(READY) ## Run the tests that need minutes: the full form of what `make 
 
 .PHONY: chaos
 chaos: $(READY) ## Run a job under all faults at once while its workers are killed (CHAOS_ITEMS=5000, CHAOS_SEED=1)
-	@PYTHONPATH=include:tests "$(BIN)/python" -m chaos
+	@PYTHONPATH=tests "$(BIN)/python" -m chaos
 
 .PHONY: bench
 bench: $(READY) ## Measure what each stage costs per item beside its floor (SIZES=10000,100000; default up to 1M)
-	@PYTHONPATH=. "$(BIN)/python" -m dev.bench
+	@"$(BIN)/python" -m dev.bench
 
 .PHONY: bench-airflow
 bench-airflow: $(READY) ## Measure a run's wall against its number of shards, and Airflow's share (SHARDS=4,16; BATCH_SECONDS=2)
-	@PYTHONPATH=. "$(BIN)/python" -m dev.bench.airflow
+	@"$(BIN)/python" -m dev.bench.airflow
 
 .PHONY: lint
 lint: $(READY) ## Check style, types and import directions
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
-	PYTHONPATH=include "$(BIN)/lint-imports"
+	"$(BIN)/lint-imports"
 
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
@@ -129,4 +130,4 @@ lock: $(READY) ## Resolve requirements*.in into the hashed requirements*.txt (AR
 .PHONY: clean
 clean: down ## Stop everything and delete .venv, .nightmill and caches
 	rm -rf "$(VENV)" .nightmill .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find include tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +
+	find include dev tests dags plugins -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ import psycopg
 from dev.bench.contracts import fill
 from dev.bench.shares import WAITING, AirflowRun, StateClock, mapped_seconds
 from dev.bench.site import JOB_YAML, Site, ready_site, start_provider, write_job
+from dev.stack.airflow_client import TERMINAL_RUN_STATES, StackClient
 from dev.stack.airflow_settings import AIRFLOW_DATABASE, LEDGER_DATABASE
 from dev.stack.components import AIRFLOW_PROCESSES
 from dev.stack.postgres import Server, start_server
@@ -26,7 +27,6 @@ from dev.stack.processes import members
 from dev.stack.settings import StackSettings
 from dev.stack.stack import Running, Stack
 from nightmill.domain.errors import NightmillError
-from nightmill.services.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 
 SOURCE = "source"
 READ_EVERY_S = 0.25
@@ -41,7 +41,7 @@ class AirflowSite:
     base_url: str
     stack: Stack
     running: Running
-    client: AirflowClient
+    client: StackClient
 
     def in_process(self, shards: int) -> Site:
         """A site on which the stages can be called without Airflow: the same documents, provider and job."""

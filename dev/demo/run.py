@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 
+from dev.stack.airflow_client import TERMINAL_RUN_STATES, StackClient
 from dev.stack.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER, READER
 from dev.stack.stack import Running, Stack
 from nightmill.domain.errors import ConfigError, Transient
@@ -19,7 +20,6 @@ from nightmill.domain.states import BatchState
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import as_json, read_all
 from nightmill.jobs.output.columns import PROVENANCE_COLUMNS
-from nightmill.services.airflow_rest import TERMINAL_RUN_STATES, AirflowClient
 from nightmill.storage.batches import Batch
 
 JOB = "license_audit"
@@ -90,7 +90,7 @@ def definition_of(dags_folder: Path, job: str) -> JobDefinition:
     if job not in folders:
         raise ConfigError(
             f"There is no job folder {job!r}{aside(job, folders)}.",
-            f"Folders are looked for in dags/jobs and {job_folders.JOBS_PATH}; there are {listed(folders)}.",
+            f"Job folders stand in dags/jobs or in a folder of {job_folders.JOBS_PATH}; there are {listed(folders)}.",
         )
     definition = job_folders.read(folders[job])
     check_definition(definition)
@@ -194,7 +194,7 @@ def _cut(text: str, size: int) -> str:
 
 
 def follow(
-    client: AirflowClient,
+    client: StackClient,
     dag_id: str,
     run_id: str,
     how_far: Callable[[], str] = lambda: "",
@@ -217,7 +217,7 @@ def follow(
     return "timeout"
 
 
-def queued(client: AirflowClient, dag_id: str, run_id: str) -> str:
+def queued(client: StackClient, dag_id: str, run_id: str) -> str:
     """What a run waits for that has not begun: runs of one job do not overlap. A job with a schedule has one as soon as
     it is switched on."""
     runs = client.dag_runs(dag_id)  # by now it can run itself
@@ -243,7 +243,7 @@ def _phrase(name: str, states: Counter[str]) -> str:
     return f"{name} " + ", ".join(f"{count}/{total} {state}" for state, count in sorted(states.items()))
 
 
-def failure_report(client: AirflowClient, dag_id: str, run_id: str) -> str:
+def failure_report(client: StackClient, dag_id: str, run_id: str) -> str:
     """The failed tasks of a run and the end of the first one's log."""
     failed = [one for one in client.task_instances(dag_id, run_id) if one["state"] == "failed"]
     names = ", ".join(

@@ -134,7 +134,7 @@ def _announce(host: str, port: int, port_file: Path | None) -> None:
         partial = port_file.with_name(f".{port_file.name}.{os.getpid()}")
         partial.write_text(f"{port}\n")
         partial.replace(port_file)
-    sys.stdout.write(f"nightmill simulator listening on http://{host}:{port}/v1\n")
+    sys.stdout.write(f"practice provider listening on http://{host}:{port}/v1\n")
     sys.stdout.flush()
 
 
@@ -157,7 +157,9 @@ def _model_limit(text: str) -> tuple[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="nightmill simulator", description="A local OpenAI-compatible provider.")
+    parser = argparse.ArgumentParser(
+        prog="python -m dev.practice_provider", description="A local OpenAI-compatible provider."
+    )
     add = parser.add_argument
     add("--host")
     add("--port", type=int, help="0 (default) picks a free one")

@@ -64,8 +64,8 @@ def airflow_environment(
     (AIRFLOW_CONN_*) and variables (AIRFLOW_VAR_*) stay. `ports` has `api`, `simulator`, `worker_log`, `trigger_log`.
     """
     env = {name: value for name, value in os.environ.items() if not _unwanted(name)}
-    include = str(settings.repository / "include")
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, [include, os.environ.get("PYTHONPATH", "")]))
+    own = [str(settings.repository / "include"), str(settings.repository)]
+    env["PYTHONPATH"] = os.pathsep.join(filter(None, [*own, os.environ.get("PYTHONPATH", "")]))
     env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
     env |= NO_TELEMETRY
     env |= {"NIGHTMILL_HOME": str(settings.home), "AIRFLOW_HOME": str(settings.airflow_home)}

@@ -6,16 +6,17 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from typing import NoReturn
 
 from dev.demo.run import has_input, load_input, run_demo, run_job, views_made
 from dev.stack.airflow_settings import ADMIN_USER, LEDGER_DATABASE, OWNER
 from dev.stack.ports import LOOPBACK
 from dev.stack.postgres_account import binaries
-from dev.stack.settings import settings_from_env
+from dev.stack.settings import EXAMPLES, settings_from_env
 from dev.stack.stack import Running, Stack
 from nightmill.domain.errors import ConfigError
+from nightmill.jobs.job_folders import JOBS_PATH
 from nightmill.jobs.rules.data_interval import moment
 from nightmill.jobs.rules.publishing import Publishing
 from nightmill.services.exit_codes import exit_code
@@ -23,6 +24,7 @@ from nightmill.services.exit_codes import exit_code
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; 0 on success, 1 with cause and remedy on stderr otherwise."""
+    with_examples(os.environ)
     commands: dict[str, tuple[Callable[[Stack], int], str]] = {
         "up": (up, "start Postgres, the local provider and Airflow, or repair what is not running"),
         "down": (down, "stop everything that up started"),
@@ -47,6 +49,12 @@ def main(argv: Sequence[str]) -> int:
         return chosen(Stack(settings_from_env()))
 
     return exit_code(command, interrupted="interrupted; `make down` stops what is running")
+
+
+def with_examples(env: MutableMapping[str, str]) -> None:
+    """The stack runs the example jobs beside those that NIGHTMILL_JOBS_PATH names."""
+    own = [path for path in env.get(JOBS_PATH, "").split(":") if path and path != str(EXAMPLES)]
+    env[JOBS_PATH] = ":".join([str(EXAMPLES), *own])
 
 
 def up(stack: Stack) -> int:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from dev.stack import airflow_settings as airflow
+from dev.stack.airflow_client import StackClient
 from dev.stack.components import AIRFLOW_PROCESSES, PROVIDER, Component, components, wait_until_ready
 from dev.stack.ledger import prepare_ledger
 from dev.stack.ports import LOOPBACK, PortBook
@@ -22,7 +23,7 @@ from dev.stack.settings import StackSettings
 from dev.stack.stack_state import StackBooks
 from nightmill.domain.errors import ConfigError
 from nightmill.operations.apply import Applied
-from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER, AirflowClient
+from nightmill.services.airflow_rest import AIRFLOW_PASSWORD, AIRFLOW_URL, AIRFLOW_USER
 
 POOLS = {
     "nightmill_batch": (8, "Awake tasks of batch jobs. Waiting (deferred) shards take no slot."),
@@ -50,9 +51,9 @@ class Running:
         """Address of Airflow's UI and REST API."""
         return f"http://{LOOPBACK}:{self.ports['api']}"
 
-    def client(self) -> AirflowClient:
+    def client(self) -> StackClient:
         """A REST client logged in as the administrator."""
-        return AirflowClient(self.ui, airflow.ADMIN_USER, self.admin_password)
+        return StackClient(self.ui, airflow.ADMIN_USER, self.admin_password)
 
     def command_env(self) -> dict[str, str]:
         """What `python -m nightmill` is given here: the stack's connections, and the way to its Airflow."""

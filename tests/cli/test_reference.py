@@ -15,7 +15,7 @@ from nightmill.jobs.settings.job import Job
 from nightmill.providers.registry import known_adapters
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DEMO = REPOSITORY / "dags" / "jobs" / "license_audit" / "job.yaml"
+DEMO = REPOSITORY / "examples" / "jobs" / "license_audit" / "job.yaml"
 
 
 @pytest.mark.parametrize("name", [job_reference.PAGE, job_reference.SCHEMA, failure_page.PAGE])

@@ -11,8 +11,7 @@ from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
 from nightmill.domain.errors import ConfigError
 from nightmill.gates import checks
-from nightmill.jobs.check.argument_types import refusals
-from nightmill.jobs.check.definition import mistakes_of
+from nightmill.gates.argument_types import refusals, with_argument_types
 from nightmill.jobs.check.expectations import NO_ARGUMENTS, arguments_of, known_expectations
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.gate_settings import Expectation
@@ -80,7 +79,7 @@ def test_a_wrong_type_is_named_with_line_key_and_what_was_expected(
     gx: Any, kind: str, arguments: str, said: str
 ) -> None:
     definition = _with_checks(f"expectations:\n  - type: {kind}\n    {arguments}\n")
-    assert [str(one) for one in mistakes_of(definition, argument_types=True)] == [f"checks.yaml:{said}"]
+    assert [str(one) for one in with_argument_types(definition)] == [f"checks.yaml:{said}"]
 
 
 def test_what_great_expectations_takes_is_no_mistake(gx: Any) -> None:
@@ -91,7 +90,7 @@ def test_what_great_expectations_takes_is_no_mistake(gx: Any) -> None:
         "{type: ExpectColumnValuesToBeInSet, column: title, value_set: [a, 1, null]}",
     ]
     checks = "expectations:\n" + "".join(f"  - {one}\n" for one in taken)
-    assert mistakes_of(_with_checks(checks), argument_types=True) == []
+    assert with_argument_types(_with_checks(checks)) == []
 
 
 @pytest.mark.filterwarnings("ignore:Passing a string to the row_condition:DeprecationWarning")

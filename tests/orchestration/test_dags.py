@@ -15,10 +15,12 @@ import pytest
 from support.hostile_folders import write_some
 from support.pipeline import JOB_YAML, OUTPUT, PROMPT
 
+from nightmill.jobs.job_folders import JOBS_PATH
 from nightmill.jobs.output import job_code
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DAGS = REPOSITORY / "dags"
+EXAMPLES = REPOSITORY / "examples" / "jobs"
 BUILT_IN = {"nightmill_license_audit", "nightmill_readme_vectors", "nightmill_requirement_lines"}
 OPERATIONS = {f"nightmill_{name}" for name in ("cancel", "maintenance", "publish", "replay", "rollback")}
 CHAIN = (
@@ -45,7 +47,9 @@ print(json.dumps({
 def bag() -> Any:
     from airflow.dag_processing.dagbag import DagBag
 
-    return DagBag(DAGS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(JOBS_PATH, ":".join(filter(None, [str(EXAMPLES), os.environ.get(JOBS_PATH)])))
+        return DagBag(DAGS)
 
 
 def write_job(root: Path, name: str, job_yaml: str = JOB_YAML) -> Path:
@@ -66,7 +70,7 @@ def dag() -> Any:
 def test_every_built_in_job_becomes_a_dag_without_import_errors() -> None:
     found = bag()
     assert found.import_errors == {}
-    names = {path.parent.name for path in DAGS.glob("jobs/*/job.yaml")}
+    names = {path.parent.name for path in EXAMPLES.glob("*/job.yaml")}
     assert names
     assert set(found.dags) == {f"nightmill_{name}" for name in names} | OPERATIONS
 
@@ -166,7 +170,7 @@ def test_two_parses_in_two_processes_serialise_equal() -> None:
         "bag = DagBag(sys.argv[1])\n"
         "print(json.dumps({name: DagSerialization.to_dict(dag) for name, dag in bag.dags.items()}))"
     )
-    first, second = (run_python(code, {"PYTHONHASHSEED": seed}) for seed in ("1", "2"))
+    first, second = (run_python(code, {"PYTHONHASHSEED": seed, JOBS_PATH: str(EXAMPLES)}) for seed in ("1", "2"))
     assert first["nightmill_license_audit"]
     assert first["nightmill_maintenance"]
     assert first == second
@@ -251,12 +255,12 @@ def test_a_running_task_builds_only_its_own_dag_and_no_broken_neighbour_stops_it
     (write_job(jobs_folder, "broken") / "output.py").write_text("raise SystemExit")
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "nightmill_good")
     monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "run_shard")
-    assert [dag.dag_id for dag in job_dags(DAGS / "jobs")] == ["nightmill_good"]
+    assert [dag.dag_id for dag in job_dags(EXAMPLES)] == ["nightmill_good"]
 
 
 def test_parsing_is_fast_and_imports_nothing_heavy() -> None:
     """Each task parses the file again before it works."""
-    seen = run_python(PARSE, {}, str(DAGS / "jobs"))
+    seen = run_python(PARSE, {}, str(EXAMPLES))
     assert set(seen["dags"]) == BUILT_IN
     heavy = {"great_expectations", "openai", "psycopg", "pandas", "numpy", "s3fs", "httpx2", "bpe_openai", "gigatoken"}
     assert heavy & set(seen["imported"]) == set()

@@ -15,7 +15,7 @@ from nightmill.domain.maintenance import Sweep
 from nightmill.domain.states import BatchState
 from nightmill.orchestration import operations
 
-JOBS = Path(__file__).resolve().parents[2] / "dags" / "jobs"
+JOBS = Path(__file__).resolve().parents[2] / "examples" / "jobs"
 
 
 @pytest.fixture

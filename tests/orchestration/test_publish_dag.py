@@ -15,7 +15,7 @@ from support.steps import batch_of, run_unchecked
 
 from nightmill.domain.states import BatchState
 
-JOBS = Path(__file__).resolve().parents[2] / "dags" / "jobs"
+JOBS = Path(__file__).resolve().parents[2] / "examples" / "jobs"
 CHAIN = ("take_up", "check_staging", "compare", "approve", "publish", "report")
 ASKS = JOB_YAML.replace("publish:", "approve: {timeout_h: 1, assigned_users: [anna]}\npublish:")
 

@@ -13,7 +13,7 @@ from support.replays import BAD_INPUT, with_dead_letters
 
 from nightmill.storage import batches
 
-JOBS = Path(__file__).resolve().parents[2] / "dags" / "jobs"
+JOBS = Path(__file__).resolve().parents[2] / "examples" / "jobs"
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import run_unchecked
 
-JOBS = Path(__file__).resolve().parents[2] / "dags" / "jobs"
+JOBS = Path(__file__).resolve().parents[2] / "examples" / "jobs"
 FORM: dict[str, Any] = {
     "view": "notes", "to": None, "interval": None, "revoke": False, "reason": None, "dry_run": False,
 }  # fmt: skip

@@ -55,7 +55,7 @@ def test_a_killed_simulator_goes_on_where_it_was(tmp_path: Path, processes: list
     data_dir = tmp_path / "data"
     processes.append(Process(data_dir, "--batch-seconds", "3"))
     client = processes[0].client
-    assert processes[0].line.startswith("nightmill simulator listening on http://127.0.0.1:")
+    assert processes[0].line.startswith("practice provider listening on http://127.0.0.1:")
     batch = client.submit(chat_lines(400), metadata={"token": "t-1"})
     client.wait_for_lines(batch.id, 50)
     processes[0].end(signal.SIGKILL)

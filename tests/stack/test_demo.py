@@ -11,10 +11,10 @@ import pytest
 
 from dev.demo.run import definition_of, follow, progress, queued, text_table
 from dev.stack import commands
+from dev.stack.airflow_client import log_line
 from dev.stack.settings import REPOSITORY
 from nightmill.domain.errors import BrokenJobFolder, ConfigError
 from nightmill.orchestration.trigger_form import trigger_form
-from nightmill.services.airflow_rest import log_line
 
 
 def instance(task_id: str, state: str | None) -> dict[str, object]:
@@ -63,9 +63,9 @@ def test_a_wide_table_fits_a_terminal_line() -> None:
 
 
 def test_a_job_is_run_by_the_name_of_its_folder_and_another_name_is_answered_with_the_nearest() -> None:
-    assert definition_of(REPOSITORY / "dags", "license_audit").name == "license_audit"
+    assert definition_of(REPOSITORY / "examples", "license_audit").name == "license_audit"
     with pytest.raises(ConfigError, match=r"no job folder 'licence_audit' \(did you mean 'license_audit'\?\)"):
-        definition_of(REPOSITORY / "dags", "licence_audit")
+        definition_of(REPOSITORY / "examples", "licence_audit")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_the_options_of_make_run_are_the_fields_of_the_trigger_form(
     assert commands.run(SimpleNamespace(), ["license_audit", *options]) == 0  # type: ignore[arg-type]
     [(_, job, chosen, filters)] = asked
     assert (job, chosen, filters) == ("license_audit", conf, [])
-    assert set(chosen) <= set(trigger_form(definition_of(REPOSITORY / "dags", "license_audit").job))
+    assert set(chosen) <= set(trigger_form(definition_of(REPOSITORY / "examples", "license_audit").job))
 
 
 def test_a_moment_that_is_none_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_a_run_shows_how_far_its_batch_is_whenever_that_changes(capsys: pytest.C
 
 
 def test_a_broken_job_folder_is_named_before_anything_is_triggered(tmp_path: Path) -> None:
-    shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "jobs" / "license_audit")
+    shutil.copytree(REPOSITORY / "examples" / "jobs" / "license_audit", tmp_path / "jobs" / "license_audit")
     (tmp_path / "jobs" / "license_audit" / "checks.yaml").write_text("expectations: [\n")
     with pytest.raises(BrokenJobFolder, match=r"checks\.yaml:2: not YAML"):
         definition_of(tmp_path, "license_audit")

@@ -75,7 +75,7 @@ def test_a_job_that_the_stack_was_started_without_asks_for_another_up(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack.up()
-    shutil.copytree(REPOSITORY / "dags" / "jobs" / "license_audit", tmp_path / "new_job")
+    shutil.copytree(REPOSITORY / "examples" / "jobs" / "license_audit", tmp_path / "new_job")
     monkeypatch.setenv("NIGHTMILL_JOBS_PATH", str(tmp_path))
     with pytest.raises(ConfigError, match=r"started with other settings .* and has no DAG nightmill_new_job"):
         run(stack, ["new_job"])

@@ -17,9 +17,9 @@ import httpx
 import psutil
 import psycopg
 
+from dev.stack.airflow_client import StackClient
 from dev.stack.stack import Running, Stack
 from nightmill.domain.errors import NightmillError, Transient
-from nightmill.services.airflow_rest import AirflowClient
 
 T = TypeVar("T")
 PROVIDER_KEY = "key-of-the-other-provider"
@@ -70,7 +70,7 @@ class Site:
 
     stack: Stack
     running: Running
-    client: AirflowClient
+    client: StackClient
     provider: OtherProvider
     slow_provider: OtherProvider
     nights_provider: OtherProvider

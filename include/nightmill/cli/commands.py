@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from nightmill.operations.apply import Applied
 
 from nightmill.cli import view_commands
-from nightmill.domain.errors import ConfigError, NightmillError
+from nightmill.domain.errors import NightmillError
 from nightmill.domain.failures import EndedAs, FailureClass
 from nightmill.domain.maintenance import Sweep
 from nightmill.domain.priority import Priority
@@ -36,21 +35,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str]) -> int:
-    if argv[:1] == ["simulator"]:
-        return _simulator(list(argv[1:]))
     arguments = _parser().parse_args(argv)
     return int(arguments.run(arguments))
-
-
-def _simulator(argv: list[str]) -> int:
-    if find_spec("dev.practice_provider") is None:
-        raise ConfigError(
-            "The local provider is not part of this installation.",
-            "Start it from a checkout of the project: `make up`, or `python -m nightmill simulator` there.",
-        )
-    from dev.practice_provider.server import main as simulator
-
-    return simulator(argv)
 
 
 def _readable(argv: Sequence[str]) -> Sequence[str]:
@@ -221,7 +207,6 @@ def _parser() -> argparse.ArgumentParser:
     _operations(commands, common, jobs)
     _add_maintenance(commands, common, jobs)
     view_commands.add(commands, common, _number)
-    commands.add_parser("simulator", help="run the local provider (see its own --help)")
     return parser
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from nightmill.domain.errors import BrokenJobFolder, ConfigError, Mistake
 from nightmill.domain.suggestions import aside, listed
+from nightmill.gates.argument_types import with_argument_types
 from nightmill.jobs import job_folders
-from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.check.schedule import unpublished_views
 from nightmill.jobs.output.job_code import said_by
 
@@ -90,7 +90,7 @@ def _views_of(found: job_folders.Found) -> frozenset[str]:
 def _of_folder(name: str, folder: Path) -> Verdict:
     try:
         definition = job_folders.read(folder)
-        mistakes = mistakes_of(definition, argument_types=True)
+        mistakes = with_argument_types(definition)
         warnings = [*definition.warnings(), *job_folders.unread_files(folder)]
     except BrokenJobFolder as fault:
         return Verdict(name, fault.mistakes)

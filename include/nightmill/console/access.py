@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from airflow.api_fastapi.core_api.security import DagAccessEntity, requires_access_dag
 from fastapi import FastAPI
-from psycopg import IsolationLevel
 
 from nightmill.console.app import create_app
 from nightmill.domain.errors import ConfigError
@@ -16,7 +15,7 @@ from nightmill.orchestration.connections import lookup
 from nightmill.orchestration.deployment import ThisAirflow
 from nightmill.services.connections import CONSOLE, LEDGER, payload_root
 from nightmill.storage import deployments, session
-from nightmill.storage.session import Connection
+from nightmill.storage.session import Connection, IsolationLevel
 
 STATEMENT_TIMEOUT = "10s"
 

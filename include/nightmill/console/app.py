@@ -10,7 +10,6 @@ from contextlib import AbstractContextManager
 from http import HTTPStatus
 from typing import Any
 
-import psycopg
 from fastapi import Depends, FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse
@@ -20,7 +19,7 @@ from nightmill.console.rendering import render
 from nightmill.domain.addresses import BATCH, COMPARE, SHARD
 from nightmill.domain.errors import NightmillError
 from nightmill.services.environment import utc_now
-from nightmill.storage.session import Connection
+from nightmill.storage.session import Connection, DatabaseError
 
 # Inline styles only: whatever a text on the page holds, nothing is loaded and nothing runs.
 HEADERS = {
@@ -90,8 +89,8 @@ def _answer_faults(app: FastAPI) -> None:
     def ours(_: Request, fault: NightmillError) -> HTMLResponse:
         return _fault(503, f"{fault.cause} {fault.remedy}")
 
-    @app.exception_handler(psycopg.Error)
-    def database(_: Request, fault: psycopg.Error) -> HTMLResponse:
+    @app.exception_handler(DatabaseError)
+    def database(_: Request, fault: DatabaseError) -> HTMLResponse:
         return _fault(
             503,
             f"The ledger did not answer ({type(fault).__name__}, SQLSTATE {fault.sqlstate}). Check that the login of "

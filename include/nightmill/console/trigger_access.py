@@ -100,17 +100,17 @@ async def _judge(scope: Scope, operation: str, body: bytes) -> tuple[int, str | 
 
 
 def _refusal(request: Any, user: Any, operation: str, conf: dict[str, Any]) -> tuple[int, str | None]:
-    import psycopg
     from airflow.api_fastapi.core_api.security import DagAccessEntity, requires_access_dag
     from fastapi import HTTPException
 
     from nightmill.domain.errors import NightmillError
+    from nightmill.storage.session import DatabaseError
 
     try:
         dags = _dags(operation, conf)
     except NightmillError as fault:
         return 503, f"{fault.cause} {fault.remedy}"
-    except psycopg.Error as fault:
+    except DatabaseError as fault:
         return 503, f"The ledger did not answer ({type(fault).__name__}): who may do this cannot be told. Try again."
     if dags is None:
         if operation == ROLLBACK:

@@ -62,7 +62,7 @@ WAITS = (
             f"{_SHARD}/poll.py:known",
             f"{_SHARD}/poll.py:submitted",
             f"{_SHARD}/poll.py:refuse_overdue",
-            "stages/stuck.py:_stopped",
+            "upkeep/stuck.py:_stopped",
         ),
     ),
     Wait(
@@ -125,13 +125,13 @@ WAITS = (
         "items, for room in the account's enqueued tokens",
         "no end of its own: capacity fails no item; what a cancelled batch holds counts for 24 h at most",
         f"after 24 h without progress: {_STUCK}, with the reason",
-        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/refused.py:as_a_whole", "stages/stuck.py:_shards"),
+        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/refused.py:as_a_whole", "upkeep/stuck.py:_shards"),
     ),
     Wait(
         "a shard, where the provider asked to be left alone (Retry-After)",
         "as long as it asked, at most 24 h; clearing the task does not wait",
         "the shard's log",
-        (f"{_SHARD}/wake.py:_held", f"{_SHARD}/wind_down.py:_provider_batches"),
+        (f"{_SHARD}/wake.py:_held", "upkeep/wind_down.py:_provider_batches"),
     ),
     Wait(
         "items, for the answer that another run is getting",
@@ -147,25 +147,25 @@ WAITS = (
         "a preview (STAGED), to be shown or cancelled",
         "maintenance.batch_days (90 days), then it is cancelled",
         "`nightmill.maintenance_action`",
-        ("stages/retention.py:run",),
+        ("upkeep/retention.py:run",),
     ),
     Wait(
         "a BLOCKED batch, or one whose task failed, for a person",
         "maintenance.abandoned_after_s (7 days), then it is cancelled",
         "the failed task; then " + _STUCK,
-        (f"{_SHARD}/advance.py:_until_submitted", f"{_SHARD}/send.py:what_is_due", "stages/abandoned.py:run"),
+        (f"{_SHARD}/advance.py:_until_submitted", f"{_SHARD}/send.py:what_is_due", "upkeep/abandoned.py:run"),
     ),
     Wait(
         "a cancelled batch, to be wound down",
         "48 h, then it is given up; what the provider still has is read and booked when it ends, for 30 days",
         _STUCK,
-        (f"{_SHARD}/wind_down.py:_given_up",),
+        ("upkeep/wind_down.py:_given_up",),
     ),
     Wait(
         "maintenance itself, to run",
         "15 min",
         "after an hour: a warning of doctor",
-        ("stages/doctor/ledger.py:examine_maintenance",),
+        ("operations/doctor/ledger.py:examine_maintenance",),
     ),
     Wait(
         "a sweep of maintenance",
@@ -177,7 +177,7 @@ WAITS = (
         "a statement, for a lock or for the ledger's server",
         "60 s for a lock, 10 s to connect; about a minute for a server that vanished",
         "the task is retried for 10 minutes or longer, then fails",
-        ("storage/ledger.py:connect",),
+        ("storage/session.py:connect",),
     ),
     Wait(
         "the source query",

@@ -1,7 +1,7 @@
 """The gate check_staging: Great Expectations on the batch's staging rows, before anybody can see them.
 
 Count equality is always one of the checks. Reports hold rules, columns, numbers and a query to look with, never a text
-of an answer (validators/check_report.py). The checks are read live, so that a rule that is too strict can be loosened
+of an answer (check_report.py). The checks are read live, so that a rule that is too strict can be loosened
 and the task cleared.
 """
 
@@ -14,9 +14,9 @@ from nightmill.domain.errors import ConfigError
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
 from nightmill.domain.suggestions import aside, listed
+from nightmill.gates.argument_types import library, refusals
 from nightmill.gates.check_report import Staged, declared_words, described, verdict
 from nightmill.gates.port import Gate, Look, Passed, Refused, Verdict, always
-from nightmill.jobs.check.argument_types import library, refusals
 from nightmill.jobs.check.expectations import NO_ARGUMENTS
 from nightmill.jobs.output.output_module import json_schema
 from nightmill.jobs.settings.gate_settings import Expectation

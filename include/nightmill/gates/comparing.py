@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import IsolationLevel
-
 from nightmill.domain.comparison import ALL, FieldRule, Part, Slice, Tally
 from nightmill.domain.field_measures import Measure, usual
 from nightmill.domain.pricing import Price, price_on
@@ -22,7 +20,7 @@ from nightmill.services.environment import Environment
 from nightmill.storage import batches, comparison, contracts, gold, prices, usage
 from nightmill.storage.batches import Batch
 from nightmill.storage.comparison import Sides
-from nightmill.storage.session import Connection
+from nightmill.storage.session import Connection, IsolationLevel
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
-
 from nightmill.domain.errors import ConfigError, NightmillError, Terminal
 from nightmill.jobs import job_folders
 from nightmill.jobs.check.definition import check_definition
 from nightmill.storage import views
-from nightmill.storage.session import Connection, connect
+from nightmill.storage.session import Connection, DatabaseError, InsufficientPrivilege, OperationalError, connect
 
 _SERVER_FAULTS = ("08", "53", "57")  # SQLSTATE classes: the server is gone, full or shutting down
 
@@ -65,7 +63,7 @@ def _without_folder(owner_dsn: str, built_in: Path, folders: set[str]) -> list[A
             done.append(Applied(job, built_in, view, "redefined"))
         except NightmillError as fault:
             done.append(Applied(job, built_in, None, "broken", fault))
-        except psycopg.Error as fault:
+        except DatabaseError as fault:
             done.append(Applied(job, built_in, None, "broken", _unforeseen(built_in, fault)))
     return done + [
         Applied(one.job, built_in, one.view_name, "orphaned", None, f"{one}. {views.renamed(one.view_name, one.job)}")
@@ -79,12 +77,12 @@ def _owner(dsn: str) -> Iterator[Connection]:
     try:
         with connect(dsn, application="nightmill apply") as conn:
             yield conn
-    except psycopg.errors.InsufficientPrivilege as fault:
+    except InsufficientPrivilege as fault:
         raise ConfigError(
             f"The login may not apply job folders: {fault.diag.message_primary}.",
             "Use a login that is a member of nightmill_owner, in the connection nightmill_owner.",
         ) from fault
-    except psycopg.OperationalError as fault:
+    except OperationalError as fault:
         if (fault.sqlstate or "08")[:2] not in _SERVER_FAULTS:
             raise
         raise Terminal(
@@ -94,7 +92,7 @@ def _owner(dsn: str) -> Iterator[Connection]:
 
 
 def _unforeseen(folder: Path, fault: Exception) -> ConfigError:
-    state = f", SQLSTATE {fault.sqlstate}" if isinstance(fault, psycopg.Error) and fault.sqlstate else ""
+    state = f", SQLSTATE {fault.sqlstate}" if isinstance(fault, DatabaseError) and fault.sqlstate else ""
     return ConfigError(
         f"{folder}: its table and view cannot be made ({type(fault).__name__}{state}).",
         "Compare the fields of output.py with docs/job_reference.md: their number, names and types.",

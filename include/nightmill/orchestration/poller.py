@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-import psycopg
-
 from nightmill.providers.port import BatchStatus, BatchWatcher
 from nightmill.storage import session, wakeups
+from nightmill.storage.session import AsyncConnection
 from nightmill.storage.wakeups import Wakeups
 
 log = logging.getLogger(__name__)
@@ -51,7 +50,7 @@ class ShardPoller:
         self._opener = opener
         self._watches: set[Watch] = set()
         self._task: asyncio.Task[None] | None = None
-        self._conn: psycopg.AsyncConnection[tuple[object, ...]] | None = None
+        self._conn: AsyncConnection | None = None
         self._watcher: BatchWatcher | None = None
 
     def add(self, watch: Watch) -> None:

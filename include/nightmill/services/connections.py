@@ -19,8 +19,9 @@ from psycopg.pq import Conninfo
 
 from nightmill.domain.errors import ConfigError
 from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
+from nightmill.services import aws_file_system
 from nightmill.services.environment import Environment
-from nightmill.storage import aws_file_system, deployments
+from nightmill.storage import deployments
 from nightmill.storage.payloads import PayloadStore
 from nightmill.storage.session import Connection
 

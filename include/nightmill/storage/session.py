@@ -14,6 +14,11 @@ from nightmill.storage import startup_options
 from nightmill.storage.connection_parameters import parameters
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+AsyncConnection = psycopg.AsyncConnection[tuple[Any, ...]]
+DatabaseError = psycopg.Error
+OperationalError = psycopg.OperationalError
+InsufficientPrivilege = errors.InsufficientPrivilege
+IsolationLevel = psycopg.IsolationLevel
 
 # Names without a schema are those of Postgres itself, whatever somebody put into a schema that the login looks into.
 _SETTINGS = "-c timezone=UTC -c search_path=pg_catalog,pg_temp"

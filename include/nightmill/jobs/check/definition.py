@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from pydantic import TypeAdapter
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.suggestions import hint, listed
-from nightmill.jobs.check.argument_types import unfit_values
 from nightmill.jobs.check.expectations import arguments_of, known_expectations
 from nightmill.jobs.check.references import expectations_in
 from nightmill.jobs.check.schedule import schedule_mistakes
@@ -33,9 +32,9 @@ def check_definition(definition: JobDefinition) -> None:
         raise BrokenJobFolder(found)
 
 
-def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> list[Mistake]:
-    """All mistakes of a job folder, those in output.py with their line. `argument_types` are those of checks.yaml: only
-    Great Expectations itself tells them, and importing it takes 7 s and 250 MB."""
+def mistakes_of(definition: JobDefinition) -> list[Mistake]:
+    """All mistakes of a job folder, those in output.py with their line; but for what only Great Expectations itself can
+    tell of checks.yaml (`gates.argument_types`)."""
     found = definition.mistakes()
     if not any(mistake.file == "output.py" for mistake in found):
         for examine in (strict_schema, AnswerReader):
@@ -48,13 +47,15 @@ def mistakes_of(definition: JobDefinition, *, argument_types: bool = False) -> l
     checks = definition.files.get("checks.yaml", b"")
     found += first_of(_unknown_expectations(checks))
     found += first_of(_unfit_arguments(checks))
-    if argument_types:
-        found += first_of(unfit_values(checks))
     if not any(mistake.file == "job.yaml" for mistake in found):
         found += schedule_mistakes(definition.job, definition.files["job.yaml"])
         found += _unfit_deletion(definition)
-    placed = (_with_line(mistake, definition.files["output.py"]) for mistake in found)
-    return sorted(placed, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
+    return in_order(_with_line(mistake, definition.files["output.py"]) for mistake in found)
+
+
+def in_order(mistakes: Iterable[Mistake]) -> list[Mistake]:
+    """By file, then by line."""
+    return sorted(mistakes, key=lambda one: (_ORDER.index(one.file) if one.file in _ORDER else -1, one.line or 0))
 
 
 def _with_line(mistake: Mistake, source: bytes) -> Mistake:

@@ -14,10 +14,12 @@ from typing import Any
 
 from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import hint, listed
+from nightmill.jobs.check.definition import in_order, mistakes_of
 from nightmill.jobs.check.expectations import arguments_of, known_expectations
 from nightmill.jobs.check.references import expectations_in
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
-from nightmill.jobs.check.yaml_mistakes import kind_of
+from nightmill.jobs.check.yaml_mistakes import first_of, kind_of
+from nightmill.jobs.contract import JobDefinition
 
 _MISSING = "value_error.missing"
 _UNKNOWN = "value_error.extra"
@@ -53,6 +55,13 @@ def library() -> Any:
     import great_expectations
 
     return great_expectations
+
+
+def with_argument_types(definition: JobDefinition) -> list[Mistake]:
+    """All mistakes of a job folder, the arguments of checks.yaml included. Takes 7 s and 250 MB where it has built-in
+    expectations."""
+    checks = definition.files.get("checks.yaml", b"")
+    return in_order([*mistakes_of(definition), *first_of(unfit_values(checks))])
 
 
 def unfit_values(content: bytes) -> Iterator[Mistake]:
