@@ -1,6 +1,7 @@
 """What went wrong, as a value: the class decides what happens next.
 
-`classify` is the one place that decides it, by the first of `RULES` that holds; docs/failures.md is written from them.
+`classify` is the one place that decides it, by the first of `RULES` that holds. docs/reference/failures.md is written
+from them.
 Messages are the provider's or ours, cut to `MESSAGE_LIMIT` characters; they are kept in the ledger only and never
 logged, because a provider may quote the document in them.
 """
