@@ -121,10 +121,6 @@ lint: $(READY) ## Check style, types, import directions and declared dependencie
 	"$(BIN)/deptry" include/nightmill
 	"$(BIN)/python" -m dev.lint.shared_namespaces
 
-.PHONY: schema
-schema: $(READY) ## Write the declared schema from the migrations
-	@"$(BIN)/python" -m dev.write.ledger_schema
-
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
 	@"$(BIN)/python" -m dev.write.job_reference
