@@ -156,6 +156,7 @@ def running(installed: Site) -> Iterator[Running]:
         dags_folder=installed.dags,
         airflow_python=installed.bin / "python",
         batch_seconds=1,
+        ready_timeout_s=300,  # its first start compiles all of Airflow
     )
     stack = Stack(settings)
     with pytest.MonkeyPatch.context() as patch:
