@@ -1132,7 +1132,10 @@ CREATE TABLE nightmill.item (
     domain text NOT NULL,
     tokens integer NOT NULL,
     skip_reason text,
-    required boolean DEFAULT false NOT NULL
+    required boolean DEFAULT false NOT NULL,
+    skip_class text,
+    skip_message text,
+    CONSTRAINT item_never_sent CHECK ((((skip_reason IS NULL) = (skip_class IS NULL)) AND ((skip_message IS NULL) OR (skip_reason IS NOT NULL))))
 )
 PARTITION BY LIST (batch_id);
 
@@ -1140,9 +1143,13 @@ ALTER TABLE nightmill.item OWNER TO nightmill_owner;
 
 COMMENT ON COLUMN nightmill.item.tokens IS 'Prompt tokens of the rendered request';
 
-COMMENT ON COLUMN nightmill.item.skip_reason IS 'Why this item is never sent: empty_document, over_context; else null';
+COMMENT ON COLUMN nightmill.item.skip_reason IS 'Why this item is never sent: the code of what a check of inputs found, or deleted; else null';
 
 COMMENT ON COLUMN nightmill.item.required IS 'source.columns.required: a missing answer is never allowed';
+
+COMMENT ON COLUMN nightmill.item.skip_class IS 'The failure class of skip_reason';
+
+COMMENT ON COLUMN nightmill.item.skip_message IS 'The message of its dead letter; null beside a skip_reason: the item is left out without one';
 
 CREATE TABLE nightmill.outcome (
     batch_id bigint NOT NULL,
