@@ -10,9 +10,9 @@ from nightmill.checks.port import Check, Code, Finding
 from nightmill.domain.failures import Action, FailureClass
 from nightmill.jobs.output.job_code import asked_to_stop
 
-_MEANING = "a check of nightmill's raised an error: the message names its place; the item is not asked again"
+_MEANING = "a check raised an error: the message names its place; the model is not asked again"
 ANSWER_RAISED = Code("check_raised", FailureClass.OUTPUT, _MEANING, Action.GIVE_UP)
-INPUT_RAISED = Code("check_raised", FailureClass.INPUT, _MEANING)
+INPUT_RAISED = Code("check_raised", FailureClass.INPUT, "a check raised an error: the message names its place")
 
 
 def raised(check: Check, fault: BaseException) -> Finding:
