@@ -107,9 +107,8 @@ def test_the_model_is_told_what_the_check_says_and_the_ledger_keeps_nothing_of_i
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     assert pipeline.sql("select title from nightmill.rows_notes where source_id = 'doc-05'") == [("found",)]
-    assert pipeline.sql("select message from nightmill.attempt where message is not null") == [
-        ("`title` says nothing",)
-    ]
+    assert pipeline.sql("select code from nightmill.attempt where code is not null") == [("placeholder",)]
+    assert pipeline.sql("select from nightmill.attempt where attempt::text like '%Unknown%'") == []
 
 
 def test_a_stored_answer_is_checked_again_under_new_rules_before_it_is_reused(
