@@ -17,8 +17,8 @@ from nightmill.storage.migrate import init_db
 
 MakeDatabase = Callable[..., str]
 TESTS = Path(__file__).parent
-STACK = ("end_to_end", "local")  # one Airflow at a time
-LONG = ("end_to_end", "local", "crash", "faults", "chaos")
+STACK = ("end_to_end", "stack")  # one Airflow at a time
+LONG = ("end_to_end", "stack", "crash", "faults", "chaos")
 
 
 def pytest_configure(config: pytest.Config) -> None:

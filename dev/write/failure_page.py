@@ -1,4 +1,4 @@
-"""docs/failures.md: what nightmill makes of each failure, written from the rules that decide it."""
+"""docs/reference/failures.md: what nightmill makes of each failure, written from the rules that decide it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from nightmill.domain.failures import RULES, Action, FailureClass
 PAGE = "failures.md"
 _INTRODUCTION = """# What nightmill makes of a failure
 
-Written by `make docs` from the rules in [failures.py](../include/nightmill/domain/failures.py) and from the checks in
-[registry.py](../include/nightmill/checks/registry.py); do not edit it by hand. The class of a failure decides what
-happens next. It stands with its code beside every attempt and every dead letter.
+Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py) and the checks in
+[registry.py](../../include/nightmill/checks/registry.py); do not edit it. The class of a failure decides what happens
+next. It stands with its code beside every attempt and every dead letter.
 """
 _CLASSES = {
     FailureClass.TRANSIENT: "trying again can help",
@@ -41,7 +41,7 @@ The first rule that holds decides. Where no code stands, the provider's own code
 A line without a usable status (none, -1, a text, a number that is no HTTP status) is classified by what stands there: a
 status in the error object, in its code or type ("BadRequestError", "RESOURCE_EXHAUSTED"), or in its message ("Error
 code: 400 - ..."). Finish reasons are read in the words of all vendors
-([finish_reasons.py](../include/nightmill/domain/finish_reasons.py)); an unknown word decides nothing: the
+([finish_reasons.py](../../include/nightmill/domain/finish_reasons.py)); an unknown word decides nothing: the
 answer is judged by its text, and the log counts it.
 
 | seen | class | code |
@@ -52,7 +52,7 @@ _CHECKS = """
 
 An answer goes through these checks in this order, one that was stored before it is used again likewise; the first that
 refuses it gives the failure its code. Inputs are checked while a batch is frozen: nothing is sent for what is refused
-there. [write_a_check.md](write_a_check.md) shows how to add one.
+there. [write_a_check.md](../guides/write_a_check.md) shows how to add one.
 
 | check | found | class | code | what happens |
 |---|---|---|---|---|
@@ -92,7 +92,7 @@ what is refused there is given up. Where no line is named, the file is sent agai
 
 A limit is known by its meaning: by code, status 413 or 429, or words, as the answer to an upload or a create, or in the
 validation of a file. A full queue waits and is probed by one create at a time; a file that is too large makes smaller
-ones; a request to slow down waits. No item fails by that. See [operations.md](operations.md#limits-and-full-queues).
+ones; a request to slow down waits. No item fails by it. See [Operate](../guides/operations.md#limits-and-full-queues).
 """
 
 

@@ -15,18 +15,18 @@ from dev.write import failure_page
 from nightmill.jobs.check.yaml_mistakes import NAME
 from nightmill.jobs.settings.job import Job
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PAGE, SCHEMA = "job_reference.md", "job.schema.json"
 _INTRODUCTION = """# Reference of a job folder
 
-Written by `make docs` from the models in [settings](../include/nightmill/jobs/settings/job.py); do not edit it by hand.
+Written by `make docs` from the models in [settings](../../include/nightmill/jobs/settings/job.py); do not edit it.
 A key that stands in none of these tables is an error. `python -m nightmill validate` names every mistake of a folder
 with its file, line and key.
 
 Editors that know the YAML language server complete keys and show these descriptions when job.yaml begins with
 
 ```yaml
-# yaml-language-server: $schema=<path or address of this repository>/docs/job.schema.json
+# yaml-language-server: $schema=<path or address of this repository>/docs/reference/job.schema.json
 ```
 """
 _CHECKS = """## checks.yaml

@@ -1,4 +1,4 @@
-"""docs/cases.md and the tests it names: each exists, and none is left out."""
+"""docs/reference/cases.md and the tests it names: each exists, and none is left out."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-PAGE = TESTS.parent / "docs" / "cases.md"
+PAGE = TESTS.parent / "docs" / "reference" / "cases.md"
 ROW = re.compile(r"^\| C(\d+) \| [^|]+ \| (.+) \|$", re.MULTILINE)
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
 CASE_TEST = re.compile(r"test(?:_c\d+)+_[a-z]")

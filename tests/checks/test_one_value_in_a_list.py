@@ -36,7 +36,7 @@ GAPS = "gaps: {min_completion: 0.5}\ndead_letters: {max_count: 9}\npublish:"
 
 def examples() -> list[ModuleType]:
     """The code of the page, run as modules."""
-    page = (ROOT / "docs/write_a_check.md").read_text("utf-8")
+    page = (ROOT / "docs/guides/write_a_check.md").read_text("utf-8")
     made = []
     for number, code in enumerate(re.findall(r"```python\n(.*?)```", page, re.DOTALL)):
         module = ModuleType(f"example_{number}")

@@ -1,4 +1,4 @@
-"""docs/compare.md: its settings are sound, its tables are the code's."""
+"""docs/guides/compare.md: its settings are sound, its tables are the code's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nightmill.domain.comparison import BANDS, band_name
 from nightmill.domain.field_measures import Measure
 from nightmill.jobs.settings.gate_settings import Compare, ComparedField, Gold
 
-TEXT = (REPOSITORY / "docs" / "compare.md").read_text("utf-8")
+TEXT = (REPOSITORY / "docs" / "guides" / "compare.md").read_text("utf-8")
 
 
 def table(head: str) -> dict[str, str]:

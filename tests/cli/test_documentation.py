@@ -22,7 +22,7 @@ from nightmill.jobs.prompt.messages import MOST_MESSAGES
 from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
 
 PAGES = sorted([REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *REPOSITORY.glob("docs/**/*.md")])
-OPERATIONS = REPOSITORY / "docs" / "operations.md"
+OPERATIONS = REPOSITORY / "docs" / "guides" / "operations.md"
 
 
 def prose(page: Path) -> str:
@@ -92,7 +92,7 @@ def test_the_table_of_messages_was_found() -> None:
 
 
 def test_the_files_of_the_tutorial_are_a_sound_job(tmp_path: Path) -> None:
-    taken = list(steps((REPOSITORY / "docs" / "tutorial.md").read_text("utf-8")))
+    taken = list(steps((REPOSITORY / "docs" / "start" / "tutorial.md").read_text("utf-8")))
     files = {step.path: step.text for step in taken if isinstance(step, Saved)}
     for path, text in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def test_the_files_of_the_tutorial_are_a_sound_job(tmp_path: Path) -> None:
 
 
 def test_the_commands_dags_and_limits_that_the_page_on_trust_names_are_the_codes() -> None:
-    text = (REPOSITORY / "docs" / "trust.md").read_text("utf-8")
+    text = (REPOSITORY / "docs" / "explanation" / "trust.md").read_text("utf-8")
     commands = re.findall(r"`(?:python -m nightmill )?([a-z][a-z-]+)`", text)
     assert {"validate", "apply", "doctor", "estimate", "replay", "cancel", "maintain", "dead-letters"} <= set(commands)
     for command in re.findall(r"`python -m nightmill ([a-z-]+)`", text):

@@ -1,4 +1,4 @@
-"""docs/publish.md: its settings are sound, its commands and queries do what it says on a real ledger."""
+"""docs/guides/publish.md: its settings are sound, its commands and queries do what it says on a real ledger."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.publish_settings import PublishMode
 
-PAGE = (REPOSITORY / "docs" / "publish.md").read_text("utf-8")
+PAGE = (REPOSITORY / "docs" / "guides" / "publish.md").read_text("utf-8")
 
 
 def boxes(kind: str) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from nightmill.domain import states
 from nightmill.domain.states import BATCH_EDGES, EDGE_TABLES, BatchState, ProviderBatchState, ShardState, mermaid
 
-PAGE = Path(__file__).parents[2] / "docs" / "states.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "states.md"
 ENUMS = {"batch": BatchState, "shard": ShardState, "provider_batch": ProviderBatchState}
 
 

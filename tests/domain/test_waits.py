@@ -52,5 +52,5 @@ def test_every_wait_says_until_when_and_who_hears_of_it() -> None:
 
 
 def test_the_operations_page_shows_them() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
-    assert table() in page, f"put this table into docs/operations.md:\n{table()}"
+    page = (ROOT / "docs" / "guides" / "operations.md").read_text("utf-8")
+    assert table() in page, f"put this table into docs/guides/operations.md:\n{table()}"

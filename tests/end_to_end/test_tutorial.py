@@ -1,4 +1,4 @@
-"""docs/tutorial.md, followed to the letter beside the other jobs of the running stack."""
+"""docs/start/tutorial.md, followed to the letter beside the other jobs of the running stack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.walkthrough import Reader
 from dev.demo.run import load_input
 from dev.stack.settings import REPOSITORY
 
-PAGE = REPOSITORY / "docs" / "tutorial.md"
+PAGE = REPOSITORY / "docs" / "start" / "tutorial.md"
 
 
 @pytest.fixture

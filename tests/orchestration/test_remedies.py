@@ -18,7 +18,7 @@ from nightmill.cli import commands
 from nightmill.jobs.settings.job import Job
 
 CODE = REPOSITORY / "include" / "nightmill"
-PAGES = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/*.md")]
+PAGES = [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]
 ROLES = {
     "nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console", "nightmill_view_owner",
     "nightmill_reviewer",

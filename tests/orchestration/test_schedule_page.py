@@ -1,4 +1,4 @@
-"""docs/schedule.md: its job.yaml is sound, our events start its consumer, and what it says of Airflow is so."""
+"""docs/guides/schedule.md: its job.yaml is sound, our events start its consumer, and what it says of Airflow is so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nightmill.jobs.check.definition import mistakes_of
 from nightmill.jobs.contract import JobDefinition
 from nightmill.orchestration import tasks
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "schedule.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "schedule.md").read_text("utf-8")
 OF_A_JOB = [block for block in re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.M | re.S) if "dag:" in block]
 
 

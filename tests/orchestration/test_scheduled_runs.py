@@ -59,12 +59,12 @@ def test_an_event_of_a_view_starts_a_job_that_follows_it_and_the_run_is_told_the
 
 
 def test_a_run_that_a_reference_starts_is_not_told_its_events(told: Any) -> None:
-    """Why `after_assets` names assets themselves (docs/adr/0013)."""
+    """Why `after_assets` names assets themselves (docs/explanation/adr/0013)."""
     assert told["started"]["by_reference"]["events"] == []
 
 
 def test_an_event_with_a_partition_key_starts_none_of_the_dags_that_follow_the_asset(told: Any) -> None:
-    """Why publish emits no partition (docs/adr/0013)."""
+    """Why publish emits no partition (docs/explanation/adr/0013)."""
     assert told["queued"] == []
 
 

@@ -1,4 +1,4 @@
-"""The lists of checks. To add a check is to add its value here; docs/write_a_check.md says how to write one."""
+"""The lists of checks. To add a check is to add its value here; docs/guides/write_a_check.md says how to write one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What went wrong, as a value: the class decides what happens next.
 
 `classify` decides it for what a provider does, by the first of `RULES` and `ENDINGS` that holds; what our own checks
-find has the class that each check declares (checks/registry.py). docs/failures.md is written from both.
+find has the class that each check declares (checks/registry.py). docs/reference/failures.md is written from both.
 Messages are the provider's or ours, cut to `MESSAGE_LIMIT` characters; they are kept in the ledger only and never
 logged, because a provider may quote the document in them.
 """

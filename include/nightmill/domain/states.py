@@ -1,7 +1,7 @@
 """States of a batch, a shard and a provider batch, and the only legal edges between them.
 
 The database restates these edges (`nightmill.state_edge`) and refuses all others, also from psql; a test holds the
-two against each other, and another holds docs/states.md against this page.
+two against each other, and another holds docs/reference/states.md against this page.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def all_edges() -> set[tuple[str, str, str]]:
 
 
 def mermaid(entity: str) -> str:
-    """The edges of one entity as a Mermaid state diagram, for docs/states.md."""
+    """The edges of one entity as a Mermaid state diagram, for docs/reference/states.md."""
     edges = EDGE_TABLES[entity]
     lines = ["stateDiagram-v2", f"    [*] --> {next(iter(edges))}"]
     for origin, targets in edges.items():

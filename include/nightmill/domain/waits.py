@@ -1,6 +1,6 @@
 """Everything that waits, until when at the longest, and who hears of it. Nothing waits for ever.
 
-A test finds the waits in the code and holds them against this list; docs/operations.md shows it as a table.
+A test finds the waits in the code and holds them against this list; docs/guides/operations.md shows it as a table.
 """
 
 from __future__ import annotations

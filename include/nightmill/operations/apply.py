@@ -95,5 +95,5 @@ def _unforeseen(folder: Path, fault: Exception) -> ConfigError:
     state = f", SQLSTATE {fault.sqlstate}" if isinstance(fault, DatabaseError) and fault.sqlstate else ""
     return ConfigError(
         f"{folder}: its table and view cannot be made ({type(fault).__name__}{state}).",
-        "Compare the fields of output.py with docs/job_reference.md: their number, names and types.",
+        "Compare the fields of output.py with docs/reference/job_reference.md: their number, names and types.",
     )

@@ -18,7 +18,7 @@ FILTERS, RUN, INTERVAL = "Filters", "This run", "Data interval"
 
 def trigger_form(job: Job) -> dict[str, Param]:
     """The Params of a job's DAG: its own filters first. The data interval stands among them only where Airflow's form
-    has no place for it (docs/adr/0012)."""
+    has no place for it (docs/explanation/adr/0012)."""
     filters = {name: _filter(name, one) for name, one in job.source.filters.items()}
     by_hand_only = job.schedule is None and job.dag.after_assets is None
     by_interval = job.publish.mode is PublishMode.BY_INTERVAL

@@ -100,18 +100,18 @@ def _said(model: type[BaseModel], error: Mapping[str, Any]) -> tuple[str, str]:
         return f"expected one of {listed(choices)}{found}", description or "Use one of these words."
     form = _form(model, place)
     if kind == "string_pattern_mismatch":
-        return f"expected {form}", description or "See docs/job_reference.md."
+        return f"expected {form}", description or "See docs/reference/job_reference.md."
     if kind == "string_type" and form and isinstance(error["input"], bool | int | float):
         return f"expected {form}, found {kind_of(error['input'])}", "Write it so; in quotes where it has digits only."
     if kind == "value_error":
-        return str(context["error"]), description or "See docs/job_reference.md."
+        return str(context["error"]), description or "See docs/reference/job_reference.md."
     most = context.get("max_length")
     if most:
         what = "characters" if kind == "string_too_long" else "entries"
-        return f"expected at most {most:,} {what}", description or "See docs/job_reference.md."
+        return f"expected at most {most:,} {what}", description or "See docs/reference/job_reference.md."
     bound = next((f"{_SYMBOLS[name]} {context[name]}" for name in _SYMBOLS if name in context), None)
     if bound:
-        return f"expected a value {bound}", description or "See docs/job_reference.md."
+        return f"expected a value {bound}", description or "See docs/reference/job_reference.md."
     return _wrong_type(kind, error["input"], error["msg"]), _retype(kind, error["input"], description)
 
 
@@ -125,7 +125,7 @@ def _retype(kind: str, value: Any, description: str) -> str:
         return "Put it in quotes."
     if value is None:
         return "Give it a value, or leave the key out where it has a default."
-    return description or "See docs/job_reference.md."
+    return description or "See docs/reference/job_reference.md."
 
 
 def _unknown(model: type[BaseModel], place: Place) -> tuple[str, str]:

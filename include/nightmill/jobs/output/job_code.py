@@ -1,7 +1,8 @@
 """Running the Python of a job folder: whatever comes out of it is a fault of that folder and of nothing else.
 
 output.py is somebody's program. It can raise what is no Exception, run for ever, recurse without end or print. What
-nothing here can stop: a process that ends itself (os._exit, a crash of the interpreter). docs/trust.md says so.
+nothing here can stop: a process that ends itself (os._exit, a crash of the interpreter).
+docs/explanation/trust.md says so.
 """
 
 from __future__ import annotations

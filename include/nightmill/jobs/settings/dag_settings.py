@@ -61,7 +61,7 @@ class AfterAssets(Config):
 
 
 class DagSettings(Config):
-    """How Airflow runs the job. See docs/schedule.md."""
+    """How Airflow runs the job. See docs/guides/schedule.md."""
 
     timezone: str = Field(
         default="UTC",

@@ -20,7 +20,9 @@ class GapRule(Config):
     """Gaps that are allowed, and what becomes of them. The first rule that fits an item counts; one without classes,
     codes and tenants fits all. Where there are rules, a gap that none of them fits is not allowed."""
 
-    classes: tuple[GapClass, ...] = Field(default=(), description="Classes of failure, as docs/failures.md has them.")
+    classes: tuple[GapClass, ...] = Field(
+        default=(), description="Classes of failure, as docs/reference/failures.md has them."
+    )
     codes: tuple[_Word, ...] = Field(default=(), description="Codes of failure: what dead-letters --count shows.")
     tenants: tuple[str, ...] = Field(default=(), description="Tenants; an empty text is the empty tenant.")
     show: Show = Field(

@@ -40,7 +40,8 @@ class ComparedField(Config):
 class Compare(Config):
     """The gate `compare`: the result against what the view shows, and against the answers that `gold` knows. Each
     limit counts for the whole batch, by its number, and for every slice, by the bound of its interval, so that a slice
-    of few items does not stop a batch by chance. Shares are from 0 to 1; null = no limit. See docs/compare.md."""
+    of few items does not stop a batch by chance. Shares are from 0 to 1; null = no limit. See
+    docs/guides/compare.md."""
 
     max_gone_share: float | None = Field(
         default=0.05, ge=0, le=1, description="Rows that readers see now and that this batch does not have."

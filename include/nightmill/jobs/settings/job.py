@@ -159,7 +159,7 @@ class Shards(Config):
 
 class CitationRule(Config):
     """The answer's field `quote` must be a span of the source column `source`. White space, case, punctuation and
-    markup may differ; a word, number, amount or sign may not. See docs/citations.md."""
+    markup may differ; a word, number, amount or sign may not. See docs/guides/citations.md."""
 
     quote: str = Field(description="The field of output.py that holds the quotation, or a list of them.")
     source: str = Field(description="The column of the source query that it is quoted from.")
