@@ -4,8 +4,8 @@ A check stands in one list (registry.py). It has a name, the codes of what it ca
 folder to the function that looks at one answer or one input, or None where the job does not ask for it. So a job pays
 nothing for the checks that it does not use.
 
-A check that raises settles the one item that it looked at, with the code `check_raised`. docs/guides/write_a_check.md shows
-a whole one.
+A check that raises settles the one item that it looked at, with the code `check_raised`.
+docs/guides/write_a_check.md shows a whole one.
 """
 
 from __future__ import annotations
