@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,9 @@ MakeDatabase = Callable[..., str]
 TESTS = Path(__file__).parent
 STACK = ("end_to_end", "stack")  # one Airflow at a time
 LONG = ("end_to_end", "stack", "crash", "faults", "chaos")
+OF_A_MAKE_CALL = ("ARGS", "JOB", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL")
+for _name in OF_A_MAKE_CALL:  # `make test` drops them too; an editor or a script may call pytest below another make
+    os.environ.pop(_name, None)
 
 
 def pytest_configure(config: pytest.Config) -> None:

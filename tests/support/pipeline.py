@@ -176,7 +176,7 @@ class Pipeline:
     def wake(self, shard_id: int, *, fresh: bool = False) -> Finished | Waiting:
         return wake(self.env, self.live, shard_id, fresh=fresh)
 
-    def drive(self, shard_ids: Sequence[int], seconds: float = 60, *, fresh: bool = True) -> None:
+    def drive(self, shard_ids: Sequence[int], seconds: float = 180, *, fresh: bool = True) -> None:
         """Wake the shards in turn until all are finished. Long pauses that shards make on purpose are jumped over."""
         open_ids, until = list(shard_ids), time.monotonic() + seconds
         while open_ids:
