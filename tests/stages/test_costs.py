@@ -11,7 +11,8 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import one_shard, publish_unchecked, set_faults
 
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
+from nightmill.providers.port import ResultFile
 from nightmill.stages import report
 
 ADDS_UP = """
@@ -37,16 +38,16 @@ def priced(pipeline: Pipeline) -> Pipeline:
 
 def lose_lines(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """The first output file comes without its first lines, as often as it is fetched."""
-    real, first = OpenAIBatch.download, list[str]()
+    real, first = OpenAIBatches._fetched, list[str]()
 
-    def download(self: OpenAIBatch, file_id: str, path: Path) -> int:
-        size = real(self, file_id, path)
-        first.append(file_id)
-        if file_id == first[0]:
+    def fetched(self: OpenAIBatches, name: str, ref: str, path: Path) -> ResultFile:
+        file = real(self, name, ref, path)
+        first.append(ref)
+        if ref == first[0]:
             path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[count:]))
-        return size
+        return file
 
-    monkeypatch.setattr(OpenAIBatch, "download", download)
+    monkeypatch.setattr(OpenAIBatches, "_fetched", fetched)
 
 
 def test_lost_answers_are_paid_and_stand_in_the_unattributed_entry(

@@ -25,7 +25,7 @@ from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
 from nightmill.jobs.rules.repair import output_reserve
 from nightmill.jobs.settings.job import Job
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
 
 StartSimulator = Callable[..., RunningSimulator]
 
@@ -196,15 +196,15 @@ def test_a_repair_whose_upload_was_interrupted_is_sent_as_the_same_repair(
 ) -> None:
     answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE, REPAIRED])
     batch, shard = one_shard(pipeline)
-    real, files = OpenAIBatch.upload, []
+    real, files = OpenAIBatches.stage_input, []
 
-    def upload(self: OpenAIBatch, path: Path) -> str:
+    def upload(self: OpenAIBatches, path: Path) -> str:
         files.append(path.read_bytes())
         if len(files) == 2:
             raise ProviderUnavailable("down", "wait")
         return real(self, path)
 
-    monkeypatch.setattr(OpenAIBatch, "upload", upload)
+    monkeypatch.setattr(OpenAIBatches, "stage_input", upload)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     first, interrupted, again = files

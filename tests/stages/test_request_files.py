@@ -84,7 +84,7 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
     while rest:
         file = render.one_file(context, "token", rest, {}, budget)
         lines = file.path.read_bytes().split(b"\n")[:-1]
-        assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-{one}" for one in file.ordinals]
+        assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-0-{one}" for one in file.ordinals]
         sizes |= {ordinal: len(line) + 1 for ordinal, line in zip(file.ordinals, lines, strict=True)}
         assert file.file_bytes == file.path.stat().st_size == sum(sizes[one] for one in file.ordinals)
         assert file.prompt_tokens == sum(wanted[one] for one in file.ordinals)

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from nightmill.checks.citation_rules import CitationRules
+from nightmill.domain.endings import Ending
 from nightmill.domain.failures import Failure, Instead, classify_unfinished_answer, rejected
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.jobs.contract import JobDefinition
@@ -40,7 +41,7 @@ class Checker:
 
     def check_message(
         self,
-        finish_reason: str | None,
+        ending: Ending,
         refusal: bool,
         text: str | None,
         payload: Mapping[str, Any],
@@ -48,7 +49,7 @@ class Checker:
     ) -> Verdict:
         """A model's message. `payload` holds the item's source columns (empty when no rule needs them); `instead` is
         what it holds in place of text."""
-        unfinished = classify_unfinished_answer(finish_reason, refusal, text, instead)
+        unfinished = classify_unfinished_answer(ending, refusal, text, instead)
         if unfinished is not None:
             return self._advised(unfinished) if is_truncation(unfinished.kind, unfinished.code) else unfinished
         return self.check_text(text or "", payload)

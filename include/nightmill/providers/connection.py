@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.settings.job import CHAT
 
 _KEY = re.compile(r"[\x21-\x7e]+")
 # What parsers of URLs read differently, so that what is checked here could be another host than what is called.
@@ -119,15 +118,16 @@ def _split(url: str) -> SplitResult | None:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """The part of a job's requests that is the same on every line of a file.
+    """What all requests of a job have in common.
 
-    `endpoint` is a path as the provider's batch file wants it (`/v1/chat/completions`). `response_schema` is a strict
-    JSON schema that goes out as structured output.
+    `endpoint` is a key of the adapter's dialects. `max_output_tokens` limits each answer, under whatever name the
+    dialect has for it; None leaves it to `parameters`. `response_schema` is a strict JSON schema.
     """
 
     model: str
-    endpoint: str = CHAT
+    endpoint: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     schema_name: str = "answer"
     completion_window: str = "24h"
+    max_output_tokens: int | None = None

@@ -19,7 +19,7 @@ from typing import Protocol
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import strict_schema
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.port import BatchProvider
+from nightmill.providers.provider import Provider
 from nightmill.providers.registry import open_provider
 from nightmill.storage import session
 from nightmill.storage.payloads import PayloadStore
@@ -69,7 +69,7 @@ class Environment:
         return self.connections.database(conn_id)
 
     @contextmanager
-    def provider(self, definition: JobDefinition) -> Iterator[BatchProvider]:
+    def provider(self, definition: JobDefinition) -> Iterator[Provider]:
         """The provider of a job, set up for its requests."""
         config = definition.job.provider
         request = RequestSpec(
@@ -79,12 +79,13 @@ class Environment:
             response_schema=None if config.embeds else strict_schema(definition.output),
             schema_name=definition.name,
             completion_window=config.completion_window,
+            max_output_tokens=None if config.embeds else config.max_output_tokens,
         )
         provider = open_provider(config.adapter, self.account(definition), request)
         try:
             yield provider
         finally:
-            provider.close()
+            provider.transport.close()
 
     def account(self, definition: JobDefinition) -> ProviderConnection:
         """The account that a job's requests go to."""

@@ -72,7 +72,7 @@ def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -
     conn.commit()
     try:
         with env.provider(pinned) as provider:
-            now = provider.cancel(one.provider_id)
+            now = provider.transport.cancel(one.provider_id)
     except NightmillError as fault:
         return f"cancelling {one.provider_id} failed: {fault.cause}", True
     return f"{one.provider_id} was cancelled at the provider and is {now.raw_status}", False

@@ -80,7 +80,9 @@ class ProviderLimits(Config):
 class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
-    adapter: Literal["openai"] = Field(default="openai", description="Which Batch API the provider speaks.")
+    adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
+        default="openai", description="Which Batch API the provider speaks: the name of an adapter."
+    )
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
     endpoint: Literal["/v1/chat/completions", "/v1/embeddings"] = Field(
@@ -88,9 +90,15 @@ class Provider(Config):
         description="Where each request of a file goes. /v1/embeddings makes it an embedding job: prompt.md is one "
         "message, its text is what is embedded, and output.py has one field, `vector: list[float]`.",
     )
+    max_output_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="The most tokens of each answer; each provider gets it under its own name. null = as a parameter "
+        "says.",
+    )
     parameters: dict[str, Any] = Field(
         default_factory=dict,
-        description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like; "
+        description="Goes into each request as it is: temperature, seed and the like; "
         "dimensions for an embedding job. What buys answers that nobody reads (n above 1, logprobs, tools, audio, "
         "store) is refused.",
     )
@@ -105,11 +113,12 @@ class Provider(Config):
     create_timeout_s: float = Field(
         default=60, gt=0, le=DAY, description="How long one call may wait for bytes (seconds)."
     )
-    quiet_period_s: float = Field(
-        default=180,
+    quiet_period_s: float | None = Field(
+        default=None,
         ge=0,
         le=7 * DAY,
-        description="After an unanswered create, absence at the provider counts only after this.",
+        description="After an unanswered create, absence at the provider counts only after this (seconds). null = as "
+        "long as the adapter asks for.",
     )
     results_grace_s: float = Field(
         default=900,
@@ -141,7 +150,9 @@ class Provider(Config):
 
     @property
     def output_reserve_tokens(self) -> int:
-        """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
+        """Tokens that each answer may take; 0 when nothing limits them."""
+        if self.max_output_tokens is not None and not self.embeds:
+            return self.max_output_tokens
         return int(self.parameters[self.reserve_parameter]) if self.reserve_parameter else 0
 
     @property
@@ -236,7 +247,7 @@ class Repair(Config):
         default=None,
         ge=1,
         description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
-        "this one. null = twice the limit in provider.parameters.",
+        "this one. null = twice the limit in job.yaml.",
     )
     exhausted: EndedAs = Field(
         default="dead_lettered",

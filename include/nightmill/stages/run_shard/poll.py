@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable
 from nightmill.domain.failures import Seen, classify
-from nightmill.domain.progress import requests_done
+from nightmill.domain.snapshots import ERROR, OUTPUT, BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.domain.wording import counted
-from nightmill.providers.port import BatchSnapshot, BatchStatus
+from nightmill.providers.port import Handle
 from nightmill.stages.run_shard import refused, throttle
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, provider_batches
@@ -23,7 +23,7 @@ SLOWEST_POLL_S = 900.0  # of a status that nobody knows; the trigger does not wa
 LATE = timedelta(hours=48)  # twice the completion window of the Batch API
 
 
-def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *, adopted: bool) -> ProviderBatch:
+def known(context: ShardContext, one: ProviderBatch, there: Handle | Snapshot, *, adopted: bool) -> ProviderBatch:
     """Note that the provider has it, and under which id."""
     done = provider_batches.move(
         context.conn,
@@ -31,14 +31,14 @@ def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *,
         one,
         ProviderBatchState.SUBMITTED,
         "adopted" if adopted else "created",
-        provider_id=snapshot.provider_id,
+        provider_id=there.provider_id,
         adopted=adopted,
-        raw_status=snapshot.raw_status,
+        raw_status=there.raw_status,
     )
     context.conn.commit()
     how = "adopted" if adopted else "sent"
     context.note(
-        f"provider batch {one.provider_batch_id}: {how} {counted(one.requests, 'request')} as {snapshot.provider_id}"
+        f"provider batch {one.provider_batch_id}: {how} {counted(one.requests, 'request')} as {there.provider_id}"
     )
     context.look_again_in(context.live.provider.poll_interval_s * 20)
     return done
@@ -47,7 +47,7 @@ def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *,
 def submitted(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     """Take the next step of a batch that the provider has."""
     assert one.provider_id is not None
-    snapshot = context.provider.poll(one.provider_id)
+    snapshot = context.transport.poll(one.provider_id)
     before, one = one, _noted(context, one, snapshot)
     context.note(f"provider batch {one.provider_batch_id}: {_progress(snapshot)}")
     if classify(Seen(batch_status=snapshot.status)) is not None:
@@ -55,7 +55,7 @@ def submitted(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     if before.unknown_since is not None:
         _known_again(context, before)
     if snapshot.status is BatchStatus.FAILED:
-        return refused.as_a_whole(context, one, snapshot.problems)
+        return refused.as_a_whole(context, one, snapshot.complaints)
     if before.taken_at is None and one.taken_at is not None:
         throttle.taken(context, one)
     if snapshot.status is BatchStatus.ENDED:
@@ -73,7 +73,7 @@ def again(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     already is taken where it cannot be asked."""
     assert one.provider_id is not None
     try:
-        return _noted(context, one, context.provider.poll(one.provider_id))
+        return _noted(context, one, context.transport.poll(one.provider_id))
     except (ProviderUnavailable, ProviderRefused) as fault:
         asked_to_wait = isinstance(fault, ProviderUnavailable) and fault.retry_after_s
         if asked_to_wait or (one.output_file_id is None and one.error_file_id is None):
@@ -92,17 +92,17 @@ def refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:
         )
 
 
-def _noted(context: ShardContext, one: ProviderBatch, seen: BatchSnapshot) -> ProviderBatch:
-    now, usage, over = context.env.now(), seen.raw.get("usage"), seen.status is BatchStatus.ENDED
+def _noted(context: ShardContext, one: ProviderBatch, seen: Snapshot) -> ProviderBatch:
+    now, over = context.env.now(), seen.status is BatchStatus.ENDED
     noted = provider_batches.record_poll(
         context.conn,
         context.holder,
         one,
         seen.raw_status,
-        dict(seen.counts) if seen.counts is not None else None,
-        output_file_id=seen.output_file_id,
-        error_file_id=seen.error_file_id,
-        usage=usage if over and isinstance(usage, dict) else None,
+        _counts(seen),
+        output_file_id=seen.result_refs.get(OUTPUT),
+        error_file_id=seen.result_refs.get(ERROR),
+        usage=dict(seen.reported_usage) if over and seen.reported_usage is not None else None,
         made_at=seen.created_at,
         taken_at=now if over or seen.status is BatchStatus.RUNNING else None,
         over_at=now if over else None,
@@ -112,12 +112,21 @@ def _noted(context: ShardContext, one: ProviderBatch, seen: BatchSnapshot) -> Pr
     return noted
 
 
-def _progress(snapshot: BatchSnapshot) -> str:
-    counts = snapshot.counts or {}
-    return f"{snapshot.raw_status} {requests_done(counts)}/{counts.get('total', '?')}"
+def _counts(seen: Snapshot) -> dict[str, int] | None:
+    told = {
+        "total": seen.requests_total,
+        "completed": seen.requests_answered,
+        "failed": None if seen.requests_done is None else seen.requests_done - (seen.requests_answered or 0),
+    }
+    return {name: count for name, count in told.items() if count is not None} or None
 
 
-def _unknown(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> ProviderBatch:
+def _progress(snapshot: Snapshot) -> str:
+    total = "?" if snapshot.requests_total is None else snapshot.requests_total
+    return f"{snapshot.raw_status} {snapshot.requests_done or 0}/{total}"
+
+
+def _unknown(context: ShardContext, one: ProviderBatch, snapshot: Snapshot) -> ProviderBatch:
     """Nothing more is sent while nobody knows what the status means. After the declared time a person is asked; it is
     polled all the same, so that it goes on by itself once the status is known again."""
     context.send_nothing = True

@@ -53,7 +53,7 @@ language sql immutable set search_path = pg_catalog, pg_temp as $$
 $$;
 
 -- The counts of a usage report; none of them where they cannot be, because they contradict one another or are no
--- counts of tokens. The rules of providers/openai_usage.py, for the sums of a whole batch.
+-- counts of tokens. The rules of providers/dialects/usage.py, for the sums of a whole batch.
 create function nightmill.reported_usage(usage jsonb, out prompt_tokens numeric, out cached_tokens numeric,
     out cache_write_tokens numeric, out completion_tokens numeric, out reasoning_tokens numeric, out is_odd boolean)
 language sql immutable set search_path = pg_catalog, pg_temp as $$

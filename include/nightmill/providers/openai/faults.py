@@ -28,8 +28,8 @@ from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.wording import START_ANEW
 from nightmill.providers.cleaning import prose, word
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_http import AnswerError, RedirectedError, TooLargeError
-from nightmill.providers.openai_words import refusal_words, refused_parameter
+from nightmill.providers.openai.http import AnswerError, RedirectedError, TooLargeError
+from nightmill.providers.openai.words import refusal_words, refused_parameter
 
 _CODE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _MISSING_FILE = re.compile(

@@ -6,7 +6,7 @@ import httpx2
 import openai
 
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_http import async_hooks, hooks, settings
+from nightmill.providers.openai.http import async_hooks, hooks, settings
 
 
 def open_client(connection: ProviderConnection, max_retries: int) -> openai.OpenAI:
