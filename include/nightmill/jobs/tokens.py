@@ -25,8 +25,8 @@ class TokenCounter:
     An embedding request is its text and nothing around it. Safe to use from several threads.
     """
 
-    def __init__(self, model: str, endpoint: str = CHAT) -> None:
-        self._per_reply, self._per_message = (0, 0) if endpoint == EMBEDDINGS else (_PER_REPLY, _PER_MESSAGE)
+    def __init__(self, model: str, task: str = CHAT) -> None:
+        self._per_reply, self._per_message = (0, 0) if task == EMBEDDINGS else (_PER_REPLY, _PER_MESSAGE)
         older = model == "gpt-4" or model.startswith(_OLDER_MODELS)
         self._encode = _tokenizer("cl100k" if older else "o200k").encode
 

@@ -120,12 +120,12 @@ def _split(url: str) -> SplitResult | None:
 class RequestSpec:
     """What all requests of a job have in common.
 
-    `endpoint` is a key of the adapter's dialects. `max_output_tokens` limits each answer, under whatever name the
+    `task` is a key of the adapter's dialects. `max_output_tokens` limits each answer, under whatever name the
     dialect has for it; None leaves it to `parameters`. `response_schema` is a strict JSON schema.
     """
 
     model: str
-    endpoint: str
+    task: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     schema_name: str = "answer"

@@ -74,7 +74,7 @@ class Environment:
         config = definition.job.provider
         request = RequestSpec(
             model=config.model,
-            endpoint=config.endpoint,
+            task=config.task,
             parameters=config.parameters,
             response_schema=None if config.embeds else strict_schema(definition.output),
             schema_name=definition.name,

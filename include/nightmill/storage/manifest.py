@@ -33,7 +33,7 @@ class Manifest:
         self._pinned = pinned
         self._keep_line = keep_line
         self._keys = KeyMaker(pinned.versions)
-        self._counter = TokenCounter(pinned.job.provider.model, pinned.job.provider.endpoint)
+        self._counter = TokenCounter(pinned.job.provider.model, pinned.job.provider.task)
         self._mark = pinned.deleted_in_source
         self._keeps_mark = self._mark in pinned.payload_columns
         self.tokens = 0

@@ -36,7 +36,7 @@ class Asking:
     def _counter(self) -> TokenCounter:
         """Made for the first repair: its tables take 80 MB."""
         provider = self._context.pinned.job.provider
-        return TokenCounter(provider.model, provider.endpoint)
+        return TokenCounter(provider.model, provider.task)
 
     def request(self, record_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
         """The request of one item, whose original one has that many prompt tokens."""
