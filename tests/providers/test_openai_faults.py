@@ -214,7 +214,10 @@ def test_the_environment_never_chooses_the_account(monkeypatch):
 
 
 def test_organisation_and_project_of_the_connection_are_sent():
-    with talking_to(lambda request: answer(ENDED), organization="org-1", project="proj-1") as (provider, server):
+    with talking_to(lambda request: answer(ENDED), scopes={"organization": "org-1", "project": "proj-1"}) as (
+        provider,
+        server,
+    ):
         provider.create("file-i", "t")
     headers = server.requests[0].headers
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")
