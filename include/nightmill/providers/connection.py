@@ -37,9 +37,9 @@ class ProviderConnection:
     """An account at a provider. `conn_id` is the name people know it by; it appears in messages, the key never does.
 
     `timeout_s` bounds connecting and each wait for bytes, not a whole transfer. `max_retries` is for calls that are
-    safe to repeat; creating a batch is always sent once. `scopes` are what decides beside the key whose batches are seen,
-    by a name of `SCOPES`; which of them a provider has, its capabilities say (`pinned_scopes`). `allow_http`: the key and the documents may travel unencrypted
-    to another machine.
+    safe to repeat; creating a batch is always sent once. `scopes` are what decides beside the key whose batches are
+    seen, by a name of `SCOPES`; which of them a provider has, its capabilities say (`pinned_scopes`). `allow_http`: the
+    key and the documents may travel unencrypted to another machine.
     """
 
     conn_id: str

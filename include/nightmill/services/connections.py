@@ -65,8 +65,8 @@ class AirflowConnection:
         return f"postgresql://{credentials}@{place}/{quote(self.schema, safe='')}{query}"
 
     def provider_account(self, timeout_s: float) -> ProviderConnection:
-        """host = base URL, password = key, extra = scopes (organization, project, workspace, ...), allow_http and the limits
-        of answers.
+        """host = base URL, password = key, extra = scopes (organization, project, workspace, ...), allow_http and the
+        limits of answers.
 
         Raises ConfigError for what cannot be any of them.
         """
