@@ -42,7 +42,7 @@ WAITS = (
         (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
     ),
     Wait(
-        "a create call without an answer (UPLOADED)",
+        "a create call without an answer (CREATING)",
         "create timeout + quiet period, then it is sent anew; 6 h where the provider cannot be asked",
         _STUCK,
         (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/lost_create.py:looked_for"),
