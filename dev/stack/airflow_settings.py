@@ -67,6 +67,7 @@ def airflow_environment(
     env["PATH"] = os.pathsep.join([str(settings.python.parent), env.get("PATH", os.defpath)])
     env |= NO_TELEMETRY
     env |= {"NIGHTMILL_HOME": str(settings.home), "AIRFLOW_HOME": str(settings.airflow_home)}
+    env["NIGHTMILL_CACHE"] = str(settings.home / "cache")
     env |= {f"AIRFLOW__{name}": value for name, value in OPTIONS.items()}
     env |= {f"AIRFLOW__{name}": value for name, value in _placed_options(settings, server, secrets, ports).items()}
     env |= _connections(server, ports["simulator"])

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import sql as composed
 
+from dev.stack.postgres import Server
 from nightmill.domain.gates import GATES, Word
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.jobs.contract import JobDefinition
@@ -85,6 +86,15 @@ def definition(name: str = "notes", view: str = "notes", output: str = OUTPUT, m
     job_yaml = (JOB_YAML % view).replace(f"{{view: {view}}}", f"{{view: {view}, mode: {mode}}}")
     files = {"job.yaml": job_yaml, "prompt.md": "{{ body }}", "output.py": output}
     return JobDefinition(name, {file: content.encode() for file, content in files.items()})
+
+
+def fill(server: Server, dsn: str) -> None:
+    """Apply the job in a migrated ledger, and let a writer and a reader in."""
+    with psycopg.connect(dsn) as conn:
+        for role in ("writer", "reader"):
+            server.create_login(f"nightmill_test_{role}")
+            conn.execute(f"grant nightmill_{role} to nightmill_test_{role}")
+    apply(dsn, definition())
 
 
 @dataclass
@@ -245,6 +255,7 @@ class Ledger:
                     job=self.job.name,
                     token=f"token-{holder.batch_id}-{holder.shard_id}-{ordinals.start}",
                     account="account",
+                    adapter="openai",
                     model="echo-1",
                     ordinals=ordinals,
                     prompt_tokens=10 * len(ordinals),
@@ -258,9 +269,9 @@ class Ledger:
     def ended(self, holder: fence.Holder, one: ProviderBatch) -> ProviderBatch:
         """Take an intent to ENDED."""
         steps: list[tuple[ProviderBatchState, dict[str, Any]]] = [
-            (ProviderBatchState.UPLOADED, {"input_file_id": f"file-{one.token}"}),
+            (ProviderBatchState.CREATING, {"input_ref": f"file-{one.token}"}),
             (ProviderBatchState.SUBMITTED, {"provider_id": f"batch-{one.token}", "adopted": False}),
-            (ProviderBatchState.ENDED, {"output_file_id": "out"}),
+            (ProviderBatchState.ENDED, {"result_refs": {"output": "out"}}),
         ]
         with self.writer() as conn:
             for state, facts in steps:

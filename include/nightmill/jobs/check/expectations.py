@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -40,6 +40,7 @@ def known_expectations() -> frozenset[str]:
     return frozenset(re.findall(r"\bExpect[A-Z]\w+", index.read_text("utf-8"))) if index else frozenset()
 
 
+@lru_cache(maxsize=256)  # job folders name the same ones again and again
 def arguments_of(kind: str) -> Arguments | None:
     """The arguments of a built-in expectation; None where the package does not tell them."""
     schema = _file(_SCHEMAS / f"{kind}.json")
