@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from nightmill.domain.failures import EndedAs
 from nightmill.jobs.filters import Filter, FilterName
+from nightmill.jobs.settings.adapters import BUILT_IN
 from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
 from nightmill.jobs.settings.dag_settings import DagSettings
 from nightmill.jobs.settings.forms import DURATION
@@ -81,7 +82,9 @@ class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
     adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
-        default="openai", description="Which Batch API the provider speaks: the name of an adapter."
+        default="openai",
+        description="Which Batch API the provider speaks: the name of an adapter.",
+        examples=sorted(BUILT_IN),
     )
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
