@@ -74,8 +74,9 @@ def adapter_mistakes(job: Job, content: bytes) -> Iterator[Mistake]:
     name, known = job.provider.adapter, adapters()
     if name not in known:
         line = YamlLines(content).line(("provider", "adapter"))
-        problem = f"there is no provider adapter {name!r}{hint(name, known)}"
-        yield Mistake("job.yaml", line, "provider.adapter", problem, f"Use one of: {', '.join(sorted(known))}.")
+        problem = f"expected one of {', '.join(sorted(known))}{hint(name, known)}"
+        remedy = "Name one of these, or install the distribution that brings this adapter."
+        yield Mistake("job.yaml", line, "provider.adapter", problem, remedy)
 
 
 def _set(parameters: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:

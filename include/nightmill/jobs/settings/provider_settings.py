@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, field_validator
 
+from nightmill.jobs.settings.adapters import BUILT_IN
 from nightmill.jobs.settings.base import CONNECTION_HELP, DAY, Config, ConnectionId, refuse_no_json
 from nightmill.jobs.settings.forms import DURATION
 
@@ -28,7 +29,9 @@ class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
     adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
-        default="openai", description="Which Batch API the provider speaks: the name of an adapter."
+        default="openai",
+        description="Which Batch API the provider speaks: the name of an adapter.",
+        examples=sorted(BUILT_IN),
     )
     conn_id: ConnectionId = Field(description=CONNECTION_HELP)
     model: str = Field(description="The model's name as the provider lists it.")
