@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import TypeVar
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import ConfigError, MissingExtra
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.port import BatchProvider, BatchWatcher, Routes
 
@@ -47,6 +48,8 @@ def known_adapters() -> tuple[str, ...]:
 def _adapter(table: dict[str, _T], name: str) -> _T:
     if name not in table:
         raise ConfigError(f"There is no provider adapter {name!r}.", f"Use one of: {', '.join(known_adapters())}.")
+    if find_spec(name) is None:  # the SDK and the extra that brings it are called as the adapter is
+        raise MissingExtra(f"The SDK of the provider adapter {name!r}", name)
     return table[name]
 
 

@@ -13,13 +13,16 @@ from nightmill.storage import partitions, sources, sql
 from nightmill.storage.partitions import Unattached
 from nightmill.storage.session import Connection
 
-# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, required
-ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, bool]
+# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, skip_class, skip_message,
+# required
+ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, str | None, str | None, bool]
 
 # Items and outcomes are indexed in the same order: at a million each, merging them costs half of hashing and sorting.
 _MERGE = "set local enable_hashjoin = off"
 
-_COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text", "bool")
+_COLUMN_TYPES = (
+    "int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text", "text", "text", "bool",
+)  # fmt: skip
 
 
 def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: Iterable[ItemRow]) -> int:
@@ -27,7 +30,7 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
     store an id, version, tenant or domain."""
     statement = composed.SQL(
         "copy {} (batch_id, ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, "
-        "skip_reason, required) from stdin (format binary)"
+        "skip_reason, skip_class, skip_message, required) from stdin (format binary)"
     ).format(table)
     count = 0
     try:
@@ -54,7 +57,7 @@ def index(conn: Connection, made: Unattached) -> None:
         with conn.transaction():
             partitions.index(conn, made.parent, made.batch_id)
     except errors.UniqueViolation:  # its text quotes one of them only
-        doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
+        doubled = conn.execute(sql.text("item/doubled_ids").format(items=made.table)).fetchall()
         raise sources.doubled_ids(source_id for (source_id,) in doubled) from None
     except errors.ProgramLimitExceeded:  # Postgres indexes values of at most 2,704 bytes
         raise SourceError(
@@ -66,7 +69,7 @@ def index(conn: Connection, made: Unattached) -> None:
 def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> None:
     """Raise SourceError when one version has another content than an earlier result. Names up to three ids. Runs on
     the unattached partition, so nothing was published or planned yet."""
-    changed = conn.execute(sql.text("item_changed_contents").format(items=table)).fetchall()
+    changed = conn.execute(sql.text("item/changed_contents").format(items=table)).fetchall()
     if changed:
         raise changed_contents(changed)
 
@@ -85,5 +88,5 @@ def unsettled(conn: Connection, batch_id: int) -> Iterator[tuple[int, int]]:
     conn.execute(_MERGE)
     with conn.cursor(name="unsettled") as cursor:
         cursor.itersize = 20_000
-        cursor.execute(sql.text("item_unsettled"), {"batch_id": batch_id})
+        cursor.execute(sql.text("item/unsettled"), {"batch_id": batch_id})
         yield from cursor

@@ -115,13 +115,13 @@ class Intent:
 def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
     """All provider batches of a shard, oldest first."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
+        return cursor.execute(_returning("provider_batch/of_shard"), {"shard_id": shard_id}).fetchall()
 
 
 def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
     """One provider batch. Raises IllegalTransition where there is none."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_get"), {"provider_batch_id": provider_batch_id}).fetchone()
+        row = cursor.execute(_returning("provider_batch/get"), {"provider_batch_id": provider_batch_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no provider batch {provider_batch_id}.", "Take its number from the task's log or the message."
@@ -132,23 +132,23 @@ def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
 def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
     """Those of the ordinals whose key a live provider batch of another batch of the job carries, open or cancelled."""
     scope = {"batch_id": batch_id, "job": job, "cancelled_wait_s": CANCELLED_WAIT_S}
-    others = conn.execute(sql.text("batches_in_flight"), scope).fetchall()
+    others = conn.execute(sql.text("batch/in_flight"), scope).fetchall()
     found: set[int] = set()
     for other, carried in others:  # one query each: with constants it reads two partitions, nearly always none
         values = {"batch_id": batch_id, "ordinals": ordinals, "other": other, "carried": carried}
-        found.update(row[0] for row in conn.execute(sql.text("keys_in_flight"), values))
+        found.update(row[0] for row in conn.execute(sql.text("item/keys_in_flight"), values))
     return found
 
 
 def lock_sending(conn: Connection, job: str, account: str) -> None:
     """Serialise intents of one job and of one account, and what is learnt of its limits, until the transaction ends."""
-    conn.execute(sql.text("lock_sending"), {"job": job, "account": account})
+    conn.execute(sql.text("fence/lock_sending"), {"job": job, "account": account})
 
 
 def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
     """Prompt tokens of all live provider batches of a model on an account, those of cancelled batches included."""
     values = {"account": account, "model": model, "window_s": COMPLETION_WINDOW_S}
-    row = conn.execute(sql.text("enqueued_tokens"), values).fetchone()
+    row = conn.execute(sql.text("provider_batch/enqueued_tokens"), values).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -176,7 +176,7 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
         "file_bytes": intent.file_bytes,
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_intend"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/intend"), values).fetchone()
     assert row is not None
     return row
 
@@ -204,7 +204,7 @@ def move(
         **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_move"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/move"), values).fetchone()
     if row is None:
         raise IllegalTransition(
             f"Provider batch {batch.provider_batch_id} is no longer {batch.state}.", "Read it again."
@@ -232,7 +232,7 @@ def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, fi
     fence.enter(conn, holder)
     values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_record_file"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/record_file"), values).fetchone()
     if row is None:
         raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
     return row
@@ -254,7 +254,7 @@ def record_poll(
     values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}
     values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batch_poll"), values).fetchone() or batch
+        return cursor.execute(_returning("provider_batch/poll"), values).fetchone() or batch
 
 
 _SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "over_at", "unknown_at")
@@ -262,23 +262,23 @@ _SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "ove
 
 def note_stop_asked(conn: Connection, provider_batch_id: int) -> None:
     """Note, before the call, that it is nightmill that asks the provider to cancel it."""
-    conn.execute(sql.text("provider_batch_ask_to_stop"), {"provider_batch_id": provider_batch_id})
+    conn.execute(sql.text("provider_batch/ask_to_stop"), {"provider_batch_id": provider_batch_id})
 
 
 def clock_behind(conn: Connection, account: str) -> timedelta:
     """How much earlier than ours the provider's clock was, at the least, when it made the last batches of an account;
     zero where it was not, or where nothing tells."""
-    row = conn.execute(sql.text("provider_clock"), {"account": account}).fetchone()
+    row = conn.execute(sql.text("provider_batch/clock_lag"), {"account": account}).fetchone()
     return max(timedelta(), -row[0]) if row and row[0] is not None else timedelta()
 
 
 def any_of_batch(conn: Connection, batch_id: int) -> bool:
     """Whether anything was ever about to be sent for a batch."""
-    row = conn.execute(sql.text("provider_batch_exists"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("provider_batch/exists"), {"batch_id": batch_id}).fetchone()
     return bool(row and row[0])
 
 
 def live_of_batch(conn: Connection, batch_id: int) -> int:
     """How many provider batches of a batch may still bring results."""
-    row = conn.execute(sql.text("provider_batches_live"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("provider_batch/count_open"), {"batch_id": batch_id}).fetchone()
     return int(row[0]) if row else 0

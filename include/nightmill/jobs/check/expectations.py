@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
+_PACKAGE = "great_expectations"
 _CORE = Path("expectations", "core")
 _INDEX = _CORE / "__init__.py"  # imports every built-in expectation by its class name
 _SCHEMAS = _CORE / "schemas"  # one JSON schema per class; a few classes have none
@@ -24,6 +25,11 @@ class Arguments:
 
     known: frozenset[str]
     required: frozenset[str]
+
+
+def installed() -> bool:
+    """Whether Great Expectations is here: nightmill's extra gx brings it."""
+    return find_spec(_PACKAGE) is not None
 
 
 @cache
@@ -45,7 +51,7 @@ def arguments_of(kind: str) -> Arguments | None:
 
 
 def _file(path: Path) -> Path | None:
-    spec = find_spec("great_expectations")
+    spec = find_spec(_PACKAGE)
     folders = (spec.submodule_search_locations or ()) if spec else ()
     found = (Path(folder) / path for folder in folders)
     return next((one for one in found if one.is_file()), None)
