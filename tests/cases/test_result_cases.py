@@ -67,7 +67,7 @@ def test_c05_c43_of_an_expired_batch_the_finished_half_is_kept_and_costed_and_th
     again = pipeline.sql("select ordinal from nightmill.attempt group by ordinal having count(*) = 2")
     assert {ordinal for (ordinal,) in again} == unexecuted
     usage = pipeline.simulator.books(summary=True)["usage"]
-    assert pipeline.sql("select sum(prompt_tokens), sum(completion_tokens) from nightmill.attempt") == [
+    assert pipeline.sql("select sum(prompt_tokens), sum(output_tokens) from nightmill.attempt") == [
         (usage["prompt_tokens"], usage["completion_tokens"])
     ]
 
@@ -122,7 +122,7 @@ def test_c11_an_answer_counts_more_than_an_error_line_of_the_same_request(pipeli
 
 def test_c13_an_empty_error_file_is_no_failure(pipeline: Pipeline) -> None:
     all_accepted(pipeline, empty_error_files=True)
-    [(error_file,)] = pipeline.sql("select error_file_id from nightmill.provider_batch")
+    [(error_file,)] = pipeline.sql("select result_refs ->> 'error' from nightmill.provider_batch")
     assert error_file is not None
 
 

@@ -120,7 +120,7 @@ def test_an_item_in_review_is_found_with_the_place_of_its_answer(
     assert (letter["ordinal"], letter["gave_up_ordinal"], letter["gave_up_in"]) == (2, 6, parent)
     assert letter["answer_object"] in said(capsys, "--messages", "--id", "doc-07")
     with zstandard.open(deployed.store / letter["answer_object"], "rt") as lines:
-        assert letter["answer_custom_id"] in [json.loads(line)["custom_id"] for line in lines]
+        assert letter["answer_record_id"] in [json.loads(line)["custom_id"] for line in lines]
     assert main(["replay", "--job", "notes", "--jobs", str(deployed.folder.parent), "--dry-run", "--id", "doc-07"]) == 0
     assert "1 item of batch 2 sent again; in review: 1 output/schema; carried" in capsys.readouterr().out
 

@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from providers.openai_talk import ENDED, KEY, fault_from, talking_to
+from providers.openai_talk import ENDED, KEY, download, fault_from, lookup, talking_to
 from providers.scripted_server import Request, ScriptedServer, answer, cut
 
 from nightmill.domain.errors import AnswerTooLarge, NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.providers.connection import AnswerLimits, ProviderConnection
-from nightmill.providers.openai_http import ERROR_BYTES
-from nightmill.providers.openai_models import list_models
-from nightmill.providers.openai_watch import OpenAIWatcher
+from nightmill.providers.openai.http import ERROR_BYTES
+from nightmill.providers.openai.models import list_models
+from nightmill.providers.openai.watch import OpenAIWatcher
 from nightmill.providers.result_files import ends_complete, last_line
 
 MIB = 1 << 20
@@ -52,8 +52,8 @@ def as_file(content: bytes | Iterable[bytes]) -> object:
 def test_a_json_answer_without_an_end_is_given_up_at_its_limit_and_the_message_says_how_to_raise_it() -> None:
     with talking_to(lambda request: endless(b" " * MIB), answers=SMALL, max_retries=2) as (provider, server):
         fault = fault_from(lambda: provider.poll("batch_1"), AnswerTooLarge)
-        fault_from(lambda: provider.find_submitted("f", "t", NOW), AnswerTooLarge)
-        fault_from(lambda: provider.submit("f", "t"), SubmitUnknown)
+        fault_from(lambda: lookup(provider, "f", "t", NOW), AnswerTooLarge)
+        fault_from(lambda: provider.create("f", "t"), SubmitUnknown)
     assert "more than the 1,048,576 bytes of max_answer_bytes while polling batch batch_1" in fault.cause
     assert "put a larger max_answer_bytes into the connection's extra" in fault.remedy
     assert len(server.requests) == 3  # asking again would bring the same
@@ -78,7 +78,7 @@ def test_the_body_of_an_error_is_read_to_its_first_part_only() -> None:
 def test_an_error_in_an_encoding_that_nobody_asked_for_keeps_its_status() -> None:
     reply = answer(b"\x8b\x01\x80", "401 Who", content_encoding="br")
     with talking_to(lambda request: reply) as (provider, _):
-        assert "key" in fault_from(lambda: provider.submit("f", "t"), ProviderRefused).remedy
+        assert "key" in fault_from(lambda: provider.create("f", "t"), ProviderRefused).remedy
 
 
 def test_the_list_of_models_and_the_triggerers_listing_have_the_same_limit() -> None:
@@ -106,7 +106,7 @@ def test_a_compressed_answer_that_unpacks_to_far_more_is_given_up_with_little_me
     limits = AnswerLimits(max_answer_bytes=512 * MIB, max_line_bytes=512 * MIB)
     tracemalloc.start()
     with talking_to(as_file(reply), answers=limits) as (provider, _):
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert "unpack to more than" in fault.cause
@@ -119,7 +119,7 @@ def test_an_honest_compressed_answer_is_read_although_none_is_asked_for(kind: st
     packed = gzip.compress(LINE * 5000) if kind == "gzip" else zlib.compress(LINE * 5000)
     reply = answer(packed, content_type="application/octet-stream", content_encoding=kind)
     with talking_to(as_file(reply)) as (provider, server):
-        assert provider.download("file-o", tmp_path / "out") == len(LINE) * 5000
+        assert download(provider, "file-o", tmp_path / "out") == len(LINE) * 5000
     assert {request.headers["accept-encoding"] for request in server.requests} == {"identity"}
     assert (tmp_path / "out").read_bytes() == LINE * 5000
 
@@ -128,8 +128,8 @@ def test_an_honest_compressed_answer_is_read_although_none_is_asked_for(kind: st
 def test_an_encoding_that_nobody_asked_for_never_passes_for_a_result_file(kind: str, tmp_path: Path) -> None:
     reply = answer(b"\x8b\x01\x80\n", content_type="application/octet-stream", content_encoding=kind)
     with talking_to(as_file(reply)) as (provider, _):
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
-        fault_from(lambda: provider.submit("f", "t"), NightmillError)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
+        fault_from(lambda: provider.create("f", "t"), NightmillError)
     assert "encoding" in fault.cause
 
 
@@ -148,25 +148,25 @@ def test_a_result_file_without_an_end_is_given_up_at_its_limit_and_fetched_once_
         return endless(LINE * 1000) if request.target.endswith("/content") else answer({"id": "f", "bytes": 10**15})
 
     with talking_to(served, answers=SMALL) as (provider, server):
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), AnswerTooLarge)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), AnswerTooLarge)
     assert "4,194,304 bytes of max_result_bytes while downloading file file-o" in fault.cause
     assert server.paths().count("GET /v1/files/file-o/content") == 1
     assert list(tmp_path.iterdir()) == []
     large = answer(LINE * (5 * MIB // len(LINE)), content_type="application/octet-stream")
     with talking_to(as_file(large), answers=SMALL) as (provider, _):
-        fault_from(lambda: provider.download("file-o", tmp_path / "out"), AnswerTooLarge)
+        fault_from(lambda: download(provider, "file-o", tmp_path / "out"), AnswerTooLarge)
     with talking_to(as_file(large)) as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") > 4 * MIB
+        assert download(provider, "file-o", tmp_path / "out") > 4 * MIB
 
 
 @pytest.mark.parametrize("lines", [b"", LINE])
 def test_a_line_without_an_end_is_given_up_at_its_limit_with_little_memory(lines: bytes, tmp_path: Path) -> None:
     long_line = cut(lines + b'{"custom_id":"b","x":"' + b"x" * (3 * MIB) + b'"}' + lines, None)
     with talking_to(as_file(long_line), answers=SMALL) as (provider, _):
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), AnswerTooLarge)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), AnswerTooLarge)
     assert "2,097,152 bytes of max_line_bytes" in fault.cause
     with talking_to(as_file(long_line)) as (provider, _):
-        provider.download("file-o", tmp_path / "out")
+        download(provider, "file-o", tmp_path / "out")
 
 
 def test_an_answer_that_drips_is_given_up_although_no_wait_for_bytes_is_long(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_an_answer_that_drips_is_given_up_although_no_wait_for_bytes_is_long(tmp
     script = as_file(drip(b"application/octet-stream"))
     with talking_to(script, timeout_s=0.3) as (provider, server):
         started = time.monotonic()
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
         assert "too slow" in fault.cause
         assert server.paths().count("GET /v1/files/file-o/content") == 1
     with talking_to(lambda request: drip(b"application/json"), timeout_s=0.3) as (provider, _):
@@ -195,7 +195,7 @@ def test_a_compressed_answer_of_nothing_but_empty_blocks_ends_too(tmp_path: Path
             yield b"\x00\x00\x00\xff\xff" * 10
 
     with talking_to(as_file(blocks()), timeout_s=0.3) as (provider, _):
-        fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+        fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
 
 
 @pytest.mark.parametrize("stated", [10**30, float("nan"), -5, True, "12", [1], {"a": 1}, 2**62])
@@ -204,7 +204,7 @@ def test_a_size_in_the_file_object_that_cannot_be_is_not_believed(stated: object
         return cut(LINE, None) if request.target.endswith("/content") else answer({"id": "f", "bytes": stated})
 
     with talking_to(served) as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") == len(LINE)
+        assert download(provider, "file-o", tmp_path / "out") == len(LINE)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_size_in_the_file_object_that_cannot_be_is_not_believed(stated: object
 )
 def test_an_odd_last_line_without_a_newline_is_whole(last: bytes, tmp_path: Path) -> None:
     with talking_to(as_file(cut(LINE + last, None))) as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") == len(LINE + last)
+        assert download(provider, "file-o", tmp_path / "out") == len(LINE + last)
 
 
 def test_a_last_line_of_100_mb_without_a_newline_is_read_in_linear_time(tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from providers.openai_talk import ENDED, KEY, fault_from, talking_to
+from providers.openai_talk import ENDED, KEY, fault_from, found_ids, lookup, said_in, talking_to
 from providers.scripted_server import ScriptedServer, answer, error
 
 from nightmill.domain.errors import ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.snapshots import Absent, BatchStatus
+from nightmill.providers.answers import Answer, Failed
 from nightmill.providers.cleaning import MOST_ID, MOST_TOKENS, as_sent, identifier, json_value, prose, storable, word
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_faults import MOST_RETRY_AFTER_S, retry_after_s
-from nightmill.providers.openai_lines import read_line
-from nightmill.providers.openai_models import list_models
-from nightmill.providers.openai_shapes import batch_snapshot, read_time
-from nightmill.providers.port import Answer, BatchStatus, LineError
+from nightmill.providers.openai.faults import MOST_RETRY_AFTER_S, retry_after_s
+from nightmill.providers.openai.models import list_models
+from nightmill.providers.openai.shapes import batch_snapshot, read_time
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 NAN, INFINITY = float("nan"), float("inf")
@@ -46,11 +46,12 @@ def fits(value: Any) -> bool:
 def test_a_batch_object_with_any_odd_member_is_read_and_fits(member: str) -> None:
     for odd in ODD:
         told = batch_snapshot(json_value(json.dumps({**ENDED, member: odd}).encode()))
-        shown = [told.provider_id, told.raw_status, told.input_file_id, told.token, told.output_file_id]
-        shown += [told.error_file_id, told.counts, [[one.code, one.message, one.line] for one in told.problems]]
+        counts = [told.requests_done, told.requests_answered, told.requests_total]
+        shown = [told.provider_id, told.raw_status, told.input_ref, told.token, dict(told.result_refs), counts]
+        shown += [[one.code, one.message, one.line] for one in told.complaints]
         assert fits([*shown, told.raw, told.created_at, told.ended_at])
         assert told.provider_id == "batch_1"
-        assert all(0 <= count <= MOST_TOKENS for count in (told.counts or {}).values())
+        assert all(0 <= count <= 2 * MOST_TOKENS for count in counts if count is not None)
         assert told.status is BatchStatus.ENDED or member == "status"
 
 
@@ -87,7 +88,7 @@ def test_a_body_that_no_strict_reader_takes_is_read(odd: bytes) -> None:
     body = json.dumps(ENDED).encode()[:-1] + b", " + odd + b"}"
     with talking_to(lambda request: answer(body)) as (provider, _):
         told = provider.poll("batch_1")
-        assert provider.submit("file-i", "t").provider_id == "batch_1"
+        assert provider.create("file-i", "t").provider_id == "batch_1"
     assert told.status is BatchStatus.ENDED
     assert fits(told.raw)
 
@@ -95,11 +96,10 @@ def test_a_body_that_no_strict_reader_takes_is_read(odd: bytes) -> None:
 def test_an_odd_id_is_kept_as_plain_text_and_sent_back_as_it_was() -> None:
     odd = "batch_\0\x1b[31m/../?#%41 ü"
     with talking_to(lambda request: answer({**ENDED, "id": odd, "input_file_id": odd})) as (provider, server):
-        told = provider.submit("file-i", "t")
+        told = provider.create("file-i", "t")
         assert told.provider_id == "batch_%00%1B[31m/../?#%2541%20%C3%BC"
-        assert told.input_file_id == told.provider_id
-        provider.poll(told.provider_id)
-        provider.submit(told.input_file_id, "t")
+        assert provider.poll(told.provider_id).input_ref == told.provider_id
+        provider.create(told.provider_id, "t")
     assert server.requests[1].target == "/v1/batches/batch_%00%1B%5B31m%2F..%2F%3F%23%2541%20%C3%BC"
     assert json.loads(server.requests[2].body)["input_file_id"] == odd
 
@@ -107,7 +107,7 @@ def test_an_odd_id_is_kept_as_plain_text_and_sent_back_as_it_was() -> None:
 @pytest.mark.parametrize("odd", [None, "", ".", "..", True, NAN, 1.5, [], {}, "x" * (MOST_ID + 1)])
 def test_what_cannot_name_anything_is_no_id(odd: Any) -> None:
     with talking_to(lambda request: answer({**ENDED, "id": odd})) as (provider, _):
-        fault_from(lambda: provider.submit("file-i", "t"), SubmitUnknown)
+        fault_from(lambda: provider.create("file-i", "t"), SubmitUnknown)
         fault_from(lambda: provider.poll("batch_1"), ProviderUnavailable)
     assert identifier(odd) is None
 
@@ -144,15 +144,15 @@ def test_a_listing_with_odd_neighbours_still_shows_ours() -> None:
     odd_token = {**ENDED, "id": "batch_\0", "metadata": {"nightmill_token": "\0\ud800"}}
     page = answer({"object": "list", "data": [*others, odd_token, ours], "has_more": False})
     with talking_to(lambda request: page) as (provider, _):
-        assert [one.provider_id for one in provider.find_submitted("file-x", "t", NOW).found] == ["batch_2"]
-        tokens = [one.token for one in provider.list_submitted(NOW).found]
+        assert found_ids(lookup(provider, "file-x", "t", NOW)) == ["batch_2"]
+        tokens = [one.token for one in provider.list_ours(NOW).found]
     assert tokens == ["%00%EF%BF%BD", "t"]
 
 
 def test_a_listing_goes_on_after_an_odd_id() -> None:
     pages = [{"data": [{**ENDED, "id": "b\0&x"}], "has_more": True}, {"data": [], "has_more": False}]
     with talking_to(lambda request: answer(pages.pop(0))) as (provider, server):
-        assert provider.find_submitted("f", "t", NOW).complete
+        assert lookup(provider, "f", "t", NOW) == Absent()
     assert "after=b%00%26x" in server.requests[1].target
 
 
@@ -170,7 +170,7 @@ def test_an_error_with_odd_members_is_classified_by_its_status_and_shows_none_of
     for odd in ODD:
         body = {"error": {"message": odd, "type": odd, "code": odd, "param": odd}}
         with talking_to(lambda request, body=body: answer(body, status)) as (provider, _):
-            calls: list[Callable[[], Any]] = [lambda p=provider: p.poll("b"), lambda p=provider: p.submit("f", "t")]
+            calls: list[Callable[[], Any]] = [lambda p=provider: p.poll("b"), lambda p=provider: p.create("f", "t")]
             for call in calls:
                 with pytest.raises((ProviderRefused, ProviderUnavailable, SubmitUnknown)) as seen:
                     call()
@@ -225,17 +225,17 @@ def test_an_odd_value_beside_an_answer_never_costs_the_answer(member: str, odd: 
         "custom": (b'"custom": 0', b'"custom": '),
     }
     found, name = places[member]
-    read = read_line(line.replace(found, name + odd), 1)
+    read = said_in(line.replace(found, name + odd))
     assert isinstance(read, Answer)
     assert read.text == "{}"
-    assert fits([read.model, read.finish_reason, read.usage.prompt_tokens, read.usage.completion_tokens])
+    assert fits([read.model, read.finish_reason, read.usage.prompt, read.usage.output])
 
 
 def test_an_error_line_is_words_and_one_line_of_prose() -> None:
     for odd in ODD:
         error_ = {"code": odd, "type": odd, "message": odd}
         line = {"custom_id": "r", "response": {"status_code": odd, "body": {"error": error_}}, "error": error_}
-        read = read_line(json.dumps(line).encode(), 1)
-        assert isinstance(read, LineError)
+        read = said_in(json.dumps(line).encode())
+        assert isinstance(read, Failed)
         assert fits([read.status, read.code, read.type, read.message])
         assert len(read.message) <= 500

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from providers.openai_talk import HTML, fault_from, talking_to
+from providers.openai_talk import HTML, download, fault_from, talking_to
 from providers.scripted_server import Request, answer, cut, error
 
 from nightmill.domain.errors import ProviderUnavailable
-from nightmill.providers.openai_download import FileDownload
+from nightmill.providers.openai.download import FileDownload
 
 
 def test_c107_a_page_of_a_proxy_is_not_a_result_file(tmp_path):
     for page in (HTML, cut(b"  <!DOCTYPE html>\n", None)):
         with talking_to(lambda request, page=page: page) as (provider, _):
-            fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+            fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -36,7 +36,7 @@ def test_c107_a_page_of_a_proxy_is_not_a_result_file(tmp_path):
 @pytest.mark.parametrize("content_type", ["application/json", "application/octet-stream"])
 def test_a_json_error_in_place_of_a_result_file_is_not_a_result_file(content, content_type, tmp_path):
     with talking_to(serving([answer(content, content_type=content_type)])) as (provider, _):
-        fault = fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+        fault = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)
     assert "no result lines" in fault.cause
     assert list(tmp_path.iterdir()) == []
 
@@ -53,7 +53,7 @@ def test_a_json_error_in_place_of_a_result_file_is_not_a_result_file(content, co
 )
 def test_a_file_of_lines_is_a_result_file_however_odd_its_lines_are(content, tmp_path):
     with talking_to(serving([answer(content, content_type="application/octet-stream")])) as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") == len(content)
+        assert download(provider, "file-o", tmp_path / "out") == len(content)
 
 
 LINES = b'{"custom_id":"a"}\n{"custom_id":"b"}\n'
@@ -82,7 +82,7 @@ def test_c29_a_cut_download_starts_over_and_leaves_no_half_file(broken, stated, 
     path = tmp_path / "out.jsonl"
     whole = answer(LINES, content_type="application/octet-stream")
     with talking_to(serving([broken, whole], stated)) as (provider, _):
-        assert provider.download("file-o", path) == len(LINES)
+        assert download(provider, "file-o", path) == len(LINES)
     assert path.read_bytes() == LINES
     assert list(tmp_path.iterdir()) == [path]
 
@@ -97,16 +97,16 @@ def test_c29_a_download_that_stays_cut_is_not_kept(tmp_path):
 
 def test_c29_a_file_without_a_last_newline_is_whole_when_its_last_line_is(tmp_path):
     with talking_to(serving([cut(LINES[:-1], None)])) as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") == len(LINES) - 1
+        assert download(provider, "file-o", tmp_path / "out") == len(LINES) - 1
 
 
 def test_c13_an_empty_result_file_is_a_file(tmp_path):
     with talking_to(serving([cut(b"", None)], 0)) as (provider, _):
-        assert provider.download("file-e", tmp_path / "out") == 0
+        assert download(provider, "file-e", tmp_path / "out") == 0
     assert (tmp_path / "out").read_bytes() == b""
 
 
 def test_c31_c32_a_file_that_cannot_be_fetched_now_is_not_lost(tmp_path):
     for status in ("400 Bad", "404 No", "502 Bad gateway"):
         with talking_to(lambda request, status=status: error(status, None)) as (provider, _):
-            fault_from(lambda: provider.download("file-o", tmp_path / "out"), ProviderUnavailable)
+            fault_from(lambda: download(provider, "file-o", tmp_path / "out"), ProviderUnavailable)

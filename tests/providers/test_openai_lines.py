@@ -7,9 +7,10 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from providers.openai_talk import lines_of, said_in, used
 
-from nightmill.providers.openai_lines import read_lines
-from nightmill.providers.port import Answer, LineError, Unreadable, Usage
+from nightmill.domain.endings import Ending
+from nightmill.providers.answers import Answer, Failed, Unreadable, Usage
 
 values = st.recursive(
     st.none()
@@ -36,18 +37,17 @@ def good(custom_id: str = "r-1", content: object = "{}", **body: object) -> dict
 
 def read_one(line: object):
     raw = line if isinstance(line, bytes) else json.dumps(line).encode()
-    (result,) = read_lines([raw])
-    return result
+    return said_in(raw)
 
 
 def test_an_answer_is_read():
-    assert read_one(good()) == Answer("r-1", "{}", False, "stop", "m-2025", Usage(5, 2, 3))
+    assert read_one(good()) == Answer("{}", False, Ending.FINISHED, "stop", "m-2025", used(5, 2, 3))
 
 
 def test_a_body_that_is_a_json_string_is_read():
     line = good()
     line["response"]["body"] = json.dumps(line["response"]["body"])
-    assert read_one(line) == Answer("r-1", "{}", False, "stop", "m-2025", Usage(5, 2, 3))
+    assert read_one(line) == Answer("{}", False, Ending.FINISHED, "stop", "m-2025", used(5, 2, 3))
 
 
 def test_content_in_parts_is_joined():
@@ -136,7 +136,7 @@ def test_a_status_as_text_minus_one_or_missing_beside_an_error_is_read_by_what_i
     response, error, status, code, message
 ):
     found = read_one({"custom_id": "r", "response": response, "error": error})
-    assert isinstance(found, LineError)
+    assert isinstance(found, Failed)
     assert (found.status, found.code, found.message) == (status, code, message)
 
 
@@ -155,13 +155,13 @@ def test_an_error_that_says_nothing_costs_no_answer(error):
 @pytest.mark.parametrize(
     ("usage", "read"),
     [
-        (None, Usage(None, None)),
-        ({"prompt_tokens": 5, "completion_tokens": None}, Usage(5, None)),
-        ({"prompt_tokens": "5", "completion_tokens": 2.0, "prompt_tokens_details": None}, Usage(None, 2)),
-        ({"input_tokens": 4, "output_tokens": 1}, Usage(4, 1)),
-        ([], Usage(None, None)),
-        ({"prompt_tokens": -1}, Usage(None, None, odd={"prompt_tokens": "-1"})),
-        ({"prompt_tokens": True, "completion_tokens": 2}, Usage(None, 2)),
+        (None, Usage()),
+        ({"prompt_tokens": 5, "completion_tokens": None}, used(5, None)),
+        ({"prompt_tokens": "5", "completion_tokens": 2.0, "prompt_tokens_details": None}, used(None, 2)),
+        ({"input_tokens": 4, "output_tokens": 1}, used(4, 1)),
+        ([], Usage()),
+        ({"prompt_tokens": -1}, Usage(odd={"prompt_tokens": "-1"})),
+        ({"prompt_tokens": True, "completion_tokens": 2}, used(None, 2)),
     ],
 )
 def test_c44_usage_that_is_not_said_is_unknown_and_not_zero(usage, read):
@@ -171,14 +171,14 @@ def test_c44_usage_that_is_not_said_is_unknown_and_not_zero(usage, read):
 def test_c44_a_body_without_usage_is_an_answer():
     line = good()
     del line["response"]["body"]["usage"]
-    assert read_one(line).usage == Usage(None, None)
+    assert read_one(line).usage == Usage()
 
 
 def test_c79_refusals_and_filtered_answers_are_told_apart():
     refused = good(choices=[{"message": {"content": None, "refusal": "I can not."}, "finish_reason": "stop"}])
-    assert read_one(refused) == Answer("r-1", None, True, "stop", "m-2025", Usage(5, 2, 3))
+    assert read_one(refused) == Answer(None, True, Ending.FINISHED, "stop", "m-2025", used(5, 2, 3))
     filtered = good(choices=[{"message": {"content": "", "refusal": None}, "finish_reason": "content_filter"}])
-    assert read_one(filtered) == Answer("r-1", None, False, "content_filter", "m-2025", Usage(5, 2, 3))
+    assert read_one(filtered) == Answer(None, False, Ending.FILTERED, "content_filter", "m-2025", used(5, 2, 3))
 
 
 def test_c77_a_truncated_answer_says_so():
@@ -186,7 +186,7 @@ def test_c77_a_truncated_answer_says_so():
     assert read_one(cut).finish_reason == "length"
 
 
-NONE = Usage(None, None)
+NONE = Usage()
 
 
 @pytest.mark.parametrize(
@@ -195,24 +195,24 @@ NONE = Usage(None, None)
         # C02
         (
             {"custom_id": "r", "response": {"status_code": 0, "request_id": "", "body": {}}, "error": None},
-            LineError("r", 0, "provider_unknown", "", NONE),
+            Failed(0, "provider_unknown", "", NONE),
         ),
         # C05
         (
             {"custom_id": "r", "response": None, "error": {"code": "batch_expired", "message": "late"}},
-            LineError("r", 0, "batch_expired", "late", NONE),
+            Failed(0, "batch_expired", "late", NONE),
         ),
         # C64
         (
             {"custom_id": "r", "response": {"status_code": 400, "body": None}, "error": "no Embeddings API"},
-            LineError("r", 400, "provider_unknown", "no Embeddings API", NONE),
+            Failed(400, "provider_unknown", "no Embeddings API", NONE),
         ),
         (
             {
                 "custom_id": "r",
                 "response": {"status_code": 400, "body": {"object": "error", "message": "m", "code": 400}},
             },
-            LineError("r", 400, "provider_unknown", "m", NONE),
+            Failed(400, "provider_unknown", "m", NONE),
         ),
         # C47
         (
@@ -223,35 +223,35 @@ NONE = Usage(None, None)
                     "body": {"error": {"message": "m", "type": "requests", "code": "rate_limit_exceeded"}},
                 },
             },
-            LineError("r", 429, "rate_limit_exceeded", "m", NONE, "requests"),
+            Failed(429, "rate_limit_exceeded", "m", NONE, "requests"),
         ),
         # an error inside a 200 body
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": {"error": {"message": "m", "type": "oops"}}}},
-            LineError("r", 200, "oops", "m", NONE, "oops"),
+            Failed(200, "oops", "m", NONE, "oops"),
         ),
         # C65
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": {"messages": []}}},
-            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+            Failed(200, "provider_protocol_error", "the body carries no answer", NONE),
         ),
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": {"choices": []}}},
-            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+            Failed(200, "provider_protocol_error", "the body carries no answer", NONE),
         ),
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": {"choices": "x"}}},
-            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+            Failed(200, "provider_protocol_error", "the body carries no answer", NONE),
         ),
         (
             {"custom_id": "r", "response": {"status_code": 200, "body": "not json"}},
-            LineError("r", 200, "provider_protocol_error", "the body carries no answer", NONE),
+            Failed(200, "provider_protocol_error", "the body carries no answer", NONE),
         ),
         (
             {"custom_id": "r", "response": {"status_code": 500, "body": "oops"}},
-            LineError("r", 500, "provider_unknown", "oops", NONE),
+            Failed(500, "provider_unknown", "oops", NONE),
         ),
-        ({"custom_id": "r"}, LineError("r", 0, "provider_unknown", "", NONE)),
+        ({"custom_id": "r"}, Failed(0, "provider_unknown", "", NONE)),
     ],
 )
 def test_c02_c05_c47_c64_c65_lines_without_an_answer_are_errors_of_their_item(line, result):
@@ -272,10 +272,10 @@ def test_c02_c05_c47_c64_c65_lines_without_an_answer_are_errors_of_their_item(li
     ],
 )
 def test_c34_a_bad_line_is_a_value_and_does_not_stop_the_next(line):
-    results = list(read_lines([line, b"", b" ", json.dumps(good("r-9")).encode()]))
+    results = lines_of([line, b"", b" ", json.dumps(good("r-9")).encode()])
     assert isinstance(results[0], Unreadable)
     assert results[0].line == 1
-    assert results[1].custom_id == "r-9"
+    assert results[1].record_id == "r-9"
     assert len(results) == 2
 
 
@@ -289,7 +289,7 @@ def test_c34_a_bad_line_is_a_value_and_does_not_stop_the_next(line):
     )
 )
 def test_whatever_a_file_holds_every_line_becomes_one_value(lines):
-    results = list(read_lines(lines))
+    results = lines_of(lines)
     assert len(results) == sum(1 for line in lines if line.removeprefix(b"\xef\xbb\xbf").strip())
 
 
@@ -304,10 +304,10 @@ def test_whatever_a_file_holds_every_line_becomes_one_value(lines):
 def test_c71_a_line_that_is_not_clean_unicode_still_gives_its_paid_answer(raw, text):
     line = json.dumps(good(content="HERE")).encode().replace(b"HERE", raw)
     answer = read_one(line)
-    assert (answer.text, answer.sanitised, answer.usage) == (text, True, Usage(5, 2, 3))
+    assert (answer.text, answer.sanitised, answer.usage) == (text, True, used(5, 2, 3))
 
 
 def test_c74_not_a_number_beside_an_answer_does_not_cost_the_answer():
     line = json.dumps(good(logprob=float("-inf"))).encode()
     assert read_one(line).text == "{}"
-    assert read_one(json.dumps(good(usage={"prompt_tokens": 5, "x": float("nan")})).encode()).usage.prompt_tokens == 5
+    assert read_one(json.dumps(good(usage={"prompt_tokens": 5, "x": float("nan")})).encode()).usage.prompt == 5

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-from providers.openai_talk import ENDED, HTML, KEY, fault_from, talking_to
+from providers.openai_talk import ENDED, HTML, KEY, fault_from, found_ids, lookup, talking_to
 from providers.scripted_server import Request, ScriptedServer, answer, error
 
 from nightmill.domain.errors import ProviderRefused, ProviderUnavailable
+from nightmill.domain.snapshots import Absent, BatchStatus, Found, Unclear
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_shapes import batch_snapshot
-from nightmill.providers.openai_watch import OpenAIWatcher
-from nightmill.providers.port import BatchStatus
+from nightmill.providers.openai.shapes import batch_snapshot
+from nightmill.providers.openai.watch import OpenAIWatcher
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -37,8 +37,8 @@ def test_c41_paging_that_does_not_advance_proves_nothing():
     ]
     for pages in broken:
         with talking_to(listing(*pages)) as (provider, server):
-            found = provider.find_submitted("file-other", "t", NOW)
-        assert (tuple(found.found), found.complete) == ((), False)
+            found = lookup(provider, "file-other", "t", NOW)
+        assert isinstance(found, Unclear)
         assert len(server.requests) == len(pages)
 
 
@@ -49,9 +49,8 @@ def test_a_search_pages_on_until_the_listing_is_older_than_the_intent():
         {"data": batches("b3", input_file_id="file-x") + batches("b4", created_at=old), "has_more": True},
     ]
     with talking_to(listing(*pages)) as (provider, server):
-        found = provider.find_submitted("file-x", "t", NOW)
-    assert [snapshot.provider_id for snapshot in found.found] == ["b3"]
-    assert found.complete
+        found = lookup(provider, "file-x", "t", NOW)
+    assert found_ids(found) == ["b3"]
     assert "after=b2" in server.requests[1].target
     assert "limit=100" in server.requests[0].target
 
@@ -59,8 +58,9 @@ def test_a_search_pages_on_until_the_listing_is_older_than_the_intent():
 def test_c98_a_batch_that_seems_older_than_its_intent_is_found_by_its_token():
     entry = batches("b1", created_at=int((NOW - timedelta(hours=1)).timestamp()), metadata={"nightmill_token": "t"})
     with talking_to(listing({"data": entry, "has_more": False})) as (provider, _):
-        found = provider.find_submitted("file-other", "t", NOW)
-    assert [snapshot.token for snapshot in found.found] == ["t"]
+        found = lookup(provider, "file-other", "t", NOW)
+    assert isinstance(found, Found)
+    assert found.snapshot.token == "t"
 
 
 def test_a_listing_from_old_to_new_is_read_to_its_end():
@@ -69,7 +69,7 @@ def test_a_listing_from_old_to_new_is_read_to_its_end():
         {"data": batches("b3", input_file_id="file-x"), "has_more": False},
     ]
     with talking_to(listing(*pages)) as (provider, _):
-        assert len(provider.find_submitted("file-x", "t", NOW).found) == 1
+        assert len(found_ids(lookup(provider, "file-x", "t", NOW))) == 1
 
 
 async def watch(base_url: str, ids: list[str]) -> dict[str, BatchStatus]:
@@ -106,8 +106,8 @@ def test_a_listing_that_does_not_run_from_new_to_old_is_read_on_before_absence_c
         {"data": batches("mine", input_file_id="file-x"), "has_more": False},
     ]
     with talking_to(listing(*pages)) as (provider, _):
-        found = provider.find_submitted("file-x", "t", NOW)
-    assert [one.provider_id for one in found.found] == ["mine"], why
+        found = lookup(provider, "file-x", "t", NOW)
+    assert found_ids(found) == ["mine"], why
 
 
 def test_a_clock_that_is_an_hour_behind_does_not_end_the_search_at_the_first_page() -> None:
@@ -125,8 +125,8 @@ def test_a_clock_that_is_an_hour_behind_does_not_end_the_search_at_the_first_pag
         return answer({"object": "list", **pages.pop(0)}, date=there)
 
     with talking_to(told) as (provider, _):
-        found = provider.find_submitted("file-x", "t", datetime.now(UTC) - timedelta(seconds=30))
-    assert [one.provider_id for one in found.found] == ["mine"]
+        found = lookup(provider, "file-x", "t", datetime.now(UTC) - timedelta(seconds=30))
+    assert found_ids(found) == ["mine"]
 
 
 def test_where_nothing_tells_the_providers_time_the_listing_is_read_to_its_end() -> None:
@@ -141,22 +141,24 @@ def test_where_nothing_tells_the_providers_time_the_listing_is_read_to_its_end()
         return answer({"object": "list", **pages.pop(0)})
 
     with talking_to(told) as (provider, _):
-        found = provider.find_submitted("file-x", "t", NOW)
-    assert (tuple(found.found), found.complete, pages) == ((), True, [])
+        found = lookup(provider, "file-x", "t", NOW)
+    assert (found, pages) == (Absent(), [])
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])
 def test_a_provider_without_a_listing_proves_nothing_and_is_polled_by_id(status: int) -> None:
     with talking_to(lambda _: error(f"{status} No", None)) as (provider, _):
-        found = provider.find_submitted("file-x", "t", NOW)
-    assert (found.complete, found.listed) == (False, False)
+        found = lookup(provider, "file-x", "t", NOW)
+    assert isinstance(found, Unclear)
+    assert not found.can_change
     assert f"HTTP {status}" in found.why
 
 
 def test_a_search_that_proves_nothing_says_why() -> None:
     pages = [{"data": batches("b1"), "has_more": True}, {"data": batches("b1"), "has_more": True}]
     with talking_to(listing(*pages)) as (provider, _):
-        found = provider.find_submitted("file-other", "t", NOW)
+        found = lookup(provider, "file-other", "t", NOW)
+    assert isinstance(found, Unclear)
     assert "page 2 of its listing of batches repeats entries" in found.why
 
 
@@ -187,10 +189,10 @@ def test_c14_azure_batch_objects_are_read():
             "errors": {"object": "list", "data": [{"code": "empty_file", "message": "...", "line": None}]},
         }
     )  # fmt: skip
-    assert (snapshot.status, snapshot.raw_status, snapshot.error_file_id) == (BatchStatus.FAILED, "Failed", None)
+    assert (snapshot.status, snapshot.raw_status, snapshot.result_refs) == (BatchStatus.FAILED, "Failed", {})
     assert snapshot.created_at == datetime(2024, 6, 27, 6, 37, 7, 374661, UTC)
-    assert snapshot.counts == {"total": 10}
-    assert [(problem.code, problem.line) for problem in snapshot.problems] == [("empty_file", None)]
+    assert (snapshot.requests_done, snapshot.requests_answered, snapshot.requests_total) == (None, None, 10)
+    assert [(problem.code, problem.line) for problem in snapshot.complaints] == [("empty_file", None)]
 
 
 @pytest.mark.parametrize("created", [1740787200, 1740787200.0, "1740787200", 1740787200000, "2025-03-01T00:00:00Z"])

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from nightmill.domain.errors import ConfigError, SourceError
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.openai_requests import RequestEncoder
+from nightmill.providers.dialects.openai_chat import OpenAIChat
+from nightmill.providers.dialects.openai_embeddings import OpenAIEmbeddings
+from nightmill.providers.openai import CHAT, EMBEDDINGS, ENDPOINTS
+from nightmill.providers.openai.envelope import Wrapper
 from nightmill.providers.registry import known_adapters, open_provider, open_watcher
 
 SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
@@ -27,12 +30,35 @@ names = st.text(alphabet="abcdefgh_", min_size=1, max_size=8)
 messages = st.lists(st.fixed_dictionaries({"role": st.sampled_from(["system", "user"]), "content": st.text()}))
 
 
+def line_of(spec: RequestSpec, custom_id: str, messages) -> bytes:
+    dialect = OpenAIEmbeddings(spec) if spec.task == EMBEDDINGS else OpenAIChat(spec)
+    return Wrapper(ENDPOINTS[spec.task]).wrap(custom_id, dialect.encode(messages))
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "written"),
+    [
+        ("gpt-5.2", {}, {"max_completion_tokens": 300}),
+        ("o4-mini", {}, {"max_completion_tokens": 300}),
+        ("ft:gpt-4o-mini:acme::x", {}, {"max_completion_tokens": 300}),
+        ("llama-3.3-70b", {}, {"max_tokens": 300}),
+        ("gpt-5.2", {"max_tokens": 200}, {"max_tokens": 200}),
+    ],
+)
+def test_the_limit_to_an_answers_tokens_goes_out_under_the_name_that_the_model_takes(model, parameters, written):
+    dialect = OpenAIChat(RequestSpec(model, CHAT, parameters, max_output_tokens=300))
+    body = json.loads(dialect.encode([]))
+    assert {name: body[name] for name in body if name.startswith("max")} == written
+    larger = json.loads(dialect.encode([], 600))
+    assert {name: larger[name] for name in larger if name.startswith("max")} == dict.fromkeys(written, 600)
+
+
 @given(
     custom_id=st.text(), messages=messages, parameters=st.dictionaries(names, values, max_size=4), schema=st.booleans()
 )
 def test_a_request_line_says_what_plain_json_would_say(custom_id, messages, parameters, schema):
-    spec = RequestSpec("m-\u00e9", parameters=parameters, response_schema=SCHEMA if schema else None)
-    line = RequestEncoder(spec).line(custom_id, messages)
+    spec = RequestSpec("m-\u00e9", CHAT, parameters=parameters, response_schema=SCHEMA if schema else None)
+    line = line_of(spec, custom_id, messages)
     body = {"model": "m-\u00e9", **parameters, "messages": messages}
     if schema:
         body["response_format"] = {
@@ -51,41 +77,42 @@ def test_a_request_line_says_what_plain_json_would_say(custom_id, messages, para
 
 @given(custom_id=st.text(), text=st.text())
 def test_an_embedding_request_carries_the_text_and_the_parameters_and_nothing_else(custom_id, text):
-    spec = RequestSpec("m", endpoint="/v1/embeddings", parameters={"dimensions": 64})
-    line = RequestEncoder(spec).line(custom_id, [{"role": "user", "content": text}])
+    spec = RequestSpec("m", task=EMBEDDINGS, parameters={"dimensions": 64})
+    line = line_of(spec, custom_id, [{"role": "user", "content": text}])
     body = {"model": "m", "dimensions": 64, "input": text}
     assert json.loads(line) == {"custom_id": custom_id, "method": "POST", "url": "/v1/embeddings", "body": body}
     assert line.count(b"\n") == 1
 
 
 def test_text_goes_out_as_unescaped_utf8():
-    line = RequestEncoder(RequestSpec("m")).line("r-1", ({"role": "user", "content": "合同\u2028"},))
+    line = line_of(RequestSpec("m", CHAT), "r-1", ({"role": "user", "content": "合同\u2028"},))
     assert "合同\u2028".encode() in line
 
 
 def test_c71_a_half_surrogate_pair_is_an_error_that_names_the_item_and_not_the_text():
-    encoder = RequestEncoder(RequestSpec("m"))
+    provider = open_provider("openai", connection(), RequestSpec("m", CHAT))
     with pytest.raises(SourceError, match="r-17") as caught:
-        encoder.line("r-17", [{"role": "user", "content": "CANARY \ud83d"}])
+        provider.request_line("r-17", [{"role": "user", "content": "CANARY \ud83d"}])
     assert "CANARY" not in str(caught.value)
     assert caught.value.__context__ is None
-    assert encoder.line("r-18", []).startswith(b'{"custom_id":"r-18"')
+    assert provider.request_line("r-18", []).startswith(b'{"custom_id":"r-18"')
+    provider.transport.close()
 
 
 @pytest.mark.parametrize("parameters", [{"stream": True}, {"model": "x"}, {"messages": []}])
 def test_parameters_that_nightmill_writes_itself_are_refused(parameters):
     with pytest.raises(ConfigError, match=next(iter(parameters))):
-        RequestEncoder(RequestSpec("m", parameters=parameters))
+        OpenAIChat(RequestSpec("m", CHAT, parameters))
 
 
 def test_c74_parameters_that_are_not_json_are_refused():
     with pytest.raises(ConfigError, match="not JSON"):
-        RequestEncoder(RequestSpec("m", parameters={"temperature": float("nan")}))
+        OpenAIChat(RequestSpec("m", CHAT, {"temperature": float("nan")}))
 
 
 def test_an_endpoint_whose_answers_cannot_be_read_is_refused():
-    with pytest.raises(ConfigError, match="/v1/videos"):
-        RequestEncoder(RequestSpec("m", endpoint="/v1/videos"))
+    with pytest.raises(ConfigError, match="videos"):
+        open_provider("openai", connection(), RequestSpec("m", "videos"))
 
 
 def connection(**changes: object) -> ProviderConnection:
@@ -102,8 +129,8 @@ def test_c26_a_fingerprint_changes_with_whatever_decides_whose_batches_are_seen(
         connection(**change).fingerprint
         for change in (
             {"api_key": "sk-2"},
-            {"project": "p"},
-            {"organization": "p"},
+            {"scopes": {"project": "p"}},
+            {"scopes": {"organization": "p"}},
             {"base_url": "https://b.example.com/v1"},
         )
     ]
@@ -132,10 +159,10 @@ def test_a_connection_that_cannot_work_is_refused_without_showing_its_key(change
 
 def test_an_unknown_adapter_is_refused_with_the_known_ones():
     for open_it in (
-        lambda: open_provider("opnai", connection(), RequestSpec("m")),
+        lambda: open_provider("opnai", connection(), RequestSpec("m", CHAT)),
         lambda: open_watcher("opnai", connection()),
     ):
         with pytest.raises(ConfigError, match="openai"):
             open_it()
-    assert known_adapters() == ("openai",)
-    open_provider("openai", connection(), RequestSpec("m")).close()
+    assert "openai" in known_adapters()
+    open_provider("openai", connection(), RequestSpec("m", CHAT)).transport.close()

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from providers.openai_talk import said_in, used
 
-from nightmill.providers.openai_lines import PROTOCOL_ERROR, read_lines
-from nightmill.providers.port import Answer, Embedding, LineError, Usage
+from nightmill.providers.answers import Answer, Failed, Usage, Vector
+from nightmill.providers.dialects.openai_replies import PROTOCOL_ERROR
 
 VECTOR = [0.25, -1.0, 3]
 
@@ -23,37 +24,36 @@ def good(data: Any = None, **body: Any) -> dict[str, Any]:
 
 def read_one(line: object, *, vectors: bool = True) -> object:
     raw = line if isinstance(line, bytes) else json.dumps(line).encode()
-    (result,) = read_lines([raw], vectors=vectors)
-    return result
+    return said_in(raw, vectors=vectors)
 
 
 def test_a_vector_is_read_and_used_no_completion_tokens() -> None:
-    assert read_one(good()) == Embedding("r-1", [0.25, -1.0, 3.0], "m-2025", Usage(5, 0))
+    assert read_one(good()) == Vector([0.25, -1.0, 3.0], "m-2025", used(5, 0))
 
 
 def test_more_tokens_than_any_request_has_are_no_count() -> None:
     found = read_one(good(usage={"prompt_tokens": 2**31}))
-    assert found == Embedding("r-1", VECTOR, "m-2025", Usage(None, None, odd={"prompt_tokens": 2**31}))
+    assert found == Vector(VECTOR, "m-2025", Usage(odd={"prompt_tokens": 2**31}))
 
 
 def test_a_body_that_is_a_json_string_is_read() -> None:
     line = good()
     line["response"]["body"] = json.dumps(line["response"]["body"])
-    assert read_one(line) == Embedding("r-1", VECTOR, "m-2025", Usage(5, 0))
+    assert read_one(line) == Vector(VECTOR, "m-2025", used(5, 0))
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "5"}])
 def test_usage_that_is_not_said_is_unknown_and_not_zero(usage: object) -> None:
-    assert read_one(good(usage=usage)) == Embedding("r-1", VECTOR, "m-2025", Usage(None, None))
+    assert read_one(good(usage=usage)) == Vector(VECTOR, "m-2025", Usage())
 
 
 @pytest.mark.parametrize("odd", ["NaN", "-Infinity", "null", '"0.5"', "true", "1" + "0" * 400, "1e999", "-1e999"])
 def test_what_is_no_number_stands_as_none_among_the_numbers(odd: str) -> None:
     raw = json.dumps(good()).replace("0.25", odd).encode()
     found = read_one(raw)
-    assert isinstance(found, Embedding)
+    assert isinstance(found, Vector)
     assert found.vector == [None, -1.0, 3.0]
-    assert found.usage == Usage(5, 0)
+    assert found.usage == used(5, 0)
 
 
 @pytest.mark.parametrize(
@@ -69,14 +69,14 @@ def test_what_is_no_number_stands_as_none_among_the_numbers(odd: str) -> None:
 )
 def test_a_line_without_exactly_one_vector_is_a_protocol_error(data: object) -> None:
     found = read_one(good(data))
-    assert isinstance(found, LineError)
-    assert (found.code, found.usage.prompt_tokens) == (PROTOCOL_ERROR, 5)
+    assert isinstance(found, Failed)
+    assert (found.code, found.usage.prompt) == (PROTOCOL_ERROR, 5)
 
 
 def test_an_error_line_is_read_as_ever() -> None:
     line = good()
     line["response"] = {"status_code": 400, "body": {"error": {"code": "invalid_value", "message": "no"}}}
-    assert read_one(line) == LineError("r-1", 400, "invalid_value", "no", Usage(None, None))
+    assert read_one(line) == Failed(400, "invalid_value", "no", Usage())
 
 
 def test_messages_and_vectors_are_not_taken_for_each_other() -> None:
@@ -84,5 +84,5 @@ def test_messages_and_vectors_are_not_taken_for_each_other() -> None:
     del chat["response"]["body"]["data"]
     found = read_one(chat, vectors=False)
     assert isinstance(found, Answer)
-    assert isinstance(read_one(chat), LineError)
-    assert isinstance(read_one(good(), vectors=False), LineError)
+    assert isinstance(read_one(chat), Failed)
+    assert isinstance(read_one(good(), vectors=False), Failed)

@@ -11,21 +11,22 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from providers.openai_talk import ENDED, KEY, fault_from, talking_to
+from providers.openai_talk import ENDED, KEY, download, fault_from, lookup, talking_to
 from providers.scripted_server import Request, ScriptedServer, answer, cut
 
 from nightmill.domain.errors import ConfigError, NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
+from nightmill.domain.snapshots import BatchStatus
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_client import open_client
-from nightmill.providers.openai_download import FileDownload
-from nightmill.providers.openai_models import list_models
-from nightmill.providers.openai_watch import OpenAIWatcher
-from nightmill.providers.port import BatchStatus
+from nightmill.providers.openai.client import open_client
+from nightmill.providers.openai.download import FileDownload
+from nightmill.providers.openai.models import list_models
+from nightmill.providers.openai.watch import OpenAIWatcher
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 LINES = b'{"custom_id":"a"}\n'
 FILE = answer(LINES, content_type="application/octet-stream")
 SECRET = "X-Signature=CANARY-signed"
+SCOPED = {"organization": "org-1", "project": "proj-1"}
 
 
 @pytest.fixture
@@ -40,12 +41,12 @@ def moved(to: str, status: str = "307 Temporary Redirect") -> bytes:
 
 
 CALLS: dict[str, tuple[Callable, type[NightmillError]]] = {
-    "upload": (lambda provider, path: provider.upload(path / "in.jsonl"), ProviderRefused),
-    "submit": (lambda provider, path: provider.submit("file-i", "t"), SubmitUnknown),
+    "upload": (lambda provider, path: provider.stage_input(path / "in.jsonl"), ProviderRefused),
+    "submit": (lambda provider, path: provider.create("file-i", "t"), SubmitUnknown),
     "cancel": (lambda provider, path: provider.cancel("batch_1"), NightmillError),
-    "delete": (lambda provider, path: provider.delete_file("file-i"), ProviderRefused),
+    "delete": (lambda provider, path: provider.discard_input("file-i"), ProviderRefused),
     "poll": (lambda provider, path: provider.poll("batch_1"), ProviderUnavailable),
-    "find": (lambda provider, path: provider.find_submitted("file-i", "t", NOW), ProviderUnavailable),
+    "find": (lambda provider, path: lookup(provider, "file-i", "t", NOW), ProviderUnavailable),
 }
 
 
@@ -91,7 +92,7 @@ def test_a_redirect_to_nowhere_is_a_named_fault(to: str, tmp_path: Path) -> None
     raw += to.encode("utf-8", "surrogatepass") + b"\r\n\r\n"
     with talking_to(lambda request: raw) as (provider, _):
         told = fault_from(lambda: provider.poll("batch_1"), NightmillError)
-        told_too = fault_from(lambda: provider.download("file-o", tmp_path / "out"), NightmillError)
+        told_too = fault_from(lambda: download(provider, "file-o", tmp_path / "out"), NightmillError)
     assert "\x1b" not in str(told) + str(told_too)
 
 
@@ -120,8 +121,8 @@ def test_a_result_file_behind_a_signed_address_is_fetched_without_the_key_and_th
         target = f"http://127.0.0.1:{elsewhere.port}/storage/file-o?{SECRET}"
         return moved(target, "302 Found") if request.target.endswith("/content") else answer({"id": "f"})
 
-    with talking_to(script, organization="org-1", project="proj-1") as (provider, _):
-        assert provider.download("file-o", tmp_path / "out") == len(LINES)
+    with talking_to(script, scopes=SCOPED) as (provider, _):
+        assert download(provider, "file-o", tmp_path / "out") == len(LINES)
     [asked] = elsewhere.requests
     assert asked.target.endswith(SECRET)
     assert not {"authorization", "openai-organization", "openai-project", "cookie"} & set(asked.headers)

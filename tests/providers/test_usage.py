@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from providers.openai_talk import said_in, used
 
-from nightmill.providers.openai_lines import read_lines
-from nightmill.providers.openai_usage import read_usage
-from nightmill.providers.port import Answer, Usage
+from nightmill.providers.answers import Answer, Usage
+from nightmill.providers.dialects.usage import read_usage
 
 DETAILS = {"cached_tokens": 100, "cache_write_tokens": 20}
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens", "reasoning_tokens")
@@ -23,37 +23,37 @@ COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "cached_tokens",
         (
             {"prompt_tokens": 476, "completion_tokens": 40, "total_tokens": 516, "prompt_tokens_details": DETAILS,
              "completion_tokens_details": {"reasoning_tokens": 30}},
-            Usage(476, 40, 100, 20, 30),
+            used(476, 40, 100, 20, 30),
         ),
         (
             {"input_tokens": 476, "output_tokens": 40, "input_tokens_details": {"cached_tokens": 100},
              "output_tokens_details": {"reasoning_tokens": 30}, "total_tokens": 516},
-            Usage(476, 40, 100, None, 30),
+            used(476, 40, 100, None, 30),
         ),
         (
             {"input_tokens": 356, "output_tokens": 40, "cache_read_input_tokens": 100,
              "cache_creation_input_tokens": 20},
-            Usage(476, 40, 100, 20),
+            used(476, 40, 100, 20),
         ),
         (
             {"prompt_tokens": 476, "completion_tokens": 40, "cache_read_input_tokens": 100,
              "cache_creation_input_tokens": 20},
-            Usage(476, 40, 100, 20),
+            used(476, 40, 100, 20),
         ),
         (
             {"prompt_tokens": 476, "completion_tokens": 40, "prompt_cache_hit_tokens": 100,
              "prompt_cache_miss_tokens": 376},
-            Usage(476, 40, 100),
+            used(476, 40, 100),
         ),
-        ({"prompt_tokens": 476, "completion_tokens": 40, "cached_tokens": 100}, Usage(476, 40, 100)),
+        ({"prompt_tokens": 476, "completion_tokens": 40, "cached_tokens": 100}, used(476, 40, 100)),
         (
             {"prompt_tokens": 476, "completion_tokens": 40, "total_tokens": 546,
              "completion_tokens_details": {"reasoning_tokens": 30}},
-            Usage(476, 70, None, None, 30),
+            used(476, 70, None, None, 30),
         ),
-        ({"prompt_tokens": 476, "completion_tokens": 40, "total_tokens": 0}, Usage(476, 40)),
-        ({"prompt_tokens_details": {"cached_tokens": 100}, "completion_tokens": 40}, Usage(None, 40)),
-        ({"prompt_tokens": 476, "completion_tokens_details": {"reasoning_tokens": 30}}, Usage(476, None)),
+        ({"prompt_tokens": 476, "completion_tokens": 40, "total_tokens": 0}, used(476, 40)),
+        ({"prompt_tokens_details": {"cached_tokens": 100}, "completion_tokens": 40}, used(None, 40)),
+        ({"prompt_tokens": 476, "completion_tokens_details": {"reasoning_tokens": 30}}, used(476, None)),
     ],
     ids=["OpenAI, OpenRouter", "Responses", "Anthropic", "LiteLLM", "DeepSeek", "Moonshot", "xAI", "no total",
          "cache of no prompt", "reasoning of no answer"],
@@ -88,11 +88,11 @@ def test_cache_reads_cache_writes_and_reasoning_tokens_are_read_under_each_vendo
 def test_usage_that_cannot_be_is_kept_as_it_was_told_and_no_count_of_it_is_taken(usage: dict[str, Any]) -> None:
     body = {"model": "m", "choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "usage": usage}
     line = {"custom_id": "r-1", "response": {"status_code": 200, "body": body}, "error": None}
-    [answer] = read_lines([json.dumps(line).encode()])
+    answer = said_in(json.dumps(line).encode())
     assert isinstance(answer, Answer)
     assert answer.text == "{}"
     odd = answer.usage.odd
-    assert answer.usage == Usage(None, None, odd=odd)
+    assert answer.usage == Usage(odd=odd)
     assert odd is not None
     assert odd.keys() == usage.keys()
 
@@ -103,13 +103,13 @@ def test_what_is_kept_of_odd_usage_is_short() -> None:
 
 
 def test_an_error_line_may_say_that_no_token_was_used() -> None:
-    assert read_usage({"prompt_tokens": 0, "completion_tokens": 0}) == Usage(0, 0)
+    assert read_usage({"prompt_tokens": 0, "completion_tokens": 0}) == used(0, 0)
 
 
 @given(st.fixed_dictionaries({}, optional={name: st.integers(-5, 50) | st.floats() | st.none() for name in COUNTS}))
 def test_whatever_a_server_counts_what_is_taken_adds_up(usage: dict[str, Any]) -> None:
     read = read_usage(usage)
-    of_cache = (read.cached_tokens or 0) + (read.cache_write_tokens or 0)
-    assert of_cache <= (read.prompt_tokens or 0)
-    assert (read.reasoning_tokens or 0) <= (read.completion_tokens or 0)
-    assert min(read.prompt_tokens or 0, read.completion_tokens or 0, of_cache) >= 0
+    counts = (read.uncached, read.cache_read, read.cache_write, read.output, read.reasoning)
+    assert min(one or 0 for one in counts) >= 0
+    assert (read.reasoning or 0) <= (read.output or 0)
+    assert read.prompt is not None or (read.cache_read, read.cache_write) == (None, None)

@@ -11,17 +11,18 @@ import pytest
 from support.pipeline import Pipeline
 from support.steps import one_shard, publish_unchecked, set_faults
 
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
+from nightmill.providers.port import ResultFile
 from nightmill.stages import report
 
 ADDS_UP = """
 select count(*), bool_and(
     attempted.prompt + unattributed_prompt_tokens = (usage ->> 'input_tokens')::bigint
-    and attempted.completion + unattributed_completion_tokens = (usage ->> 'output_tokens')::bigint)
+    and attempted.completion + unattributed_output_tokens = (usage ->> 'output_tokens')::bigint)
 from nightmill.provider_batch_usage
 join nightmill.provider_batch using (provider_batch_id)
 cross join lateral (
-    select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(completion_tokens), 0) as completion
+    select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(output_tokens), 0) as completion
     from nightmill.attempt
     where attempt.provider_batch_id = provider_batch.provider_batch_id
 ) as attempted
@@ -37,16 +38,16 @@ def priced(pipeline: Pipeline) -> Pipeline:
 
 def lose_lines(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     """The first output file comes without its first lines, as often as it is fetched."""
-    real, first = OpenAIBatch.download, list[str]()
+    real, first = OpenAIBatches._fetched, list[str]()
 
-    def download(self: OpenAIBatch, file_id: str, path: Path) -> int:
-        size = real(self, file_id, path)
-        first.append(file_id)
-        if file_id == first[0]:
+    def fetched(self: OpenAIBatches, name: str, ref: str, path: Path) -> ResultFile:
+        file = real(self, name, ref, path)
+        first.append(ref)
+        if ref == first[0]:
             path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[count:]))
-        return size
+        return file
 
-    monkeypatch.setattr(OpenAIBatch, "download", download)
+    monkeypatch.setattr(OpenAIBatches, "_fetched", fetched)
 
 
 def test_lost_answers_are_paid_and_stand_in_the_unattributed_entry(
@@ -137,7 +138,7 @@ def test_whatever_a_provider_writes_as_usage_is_read_or_counts_as_no_report(pric
     for usage, told in USAGES:
         priced.sql("update nightmill.provider_batch set usage = %s::jsonb", json.dumps(usage))
         [(prompt, cached)] = priced.sql(
-            "select reported_prompt_tokens, case when is_reported then reported_cached_tokens end "
+            "select reported_prompt_tokens, case when is_reported then reported_cache_read_tokens end "
             "from nightmill.provider_batch_usage"
         )
         assert (prompt, cached) == told, usage
@@ -157,7 +158,7 @@ def test_usage_that_cannot_be_is_kept_raw_and_marked_and_never_makes_a_price(pri
     assert made.receipt is not None
     assert made.receipt.paid > 0
     [(tokens, kept)] = priced.sql(
-        "select count(prompt_tokens) + count(cached_tokens) + count(completion_tokens), "
+        "select count(prompt_tokens) + count(cache_read_tokens) + count(output_tokens), "
         "bool_and((odd_usage #>> '{prompt_tokens_details,cached_tokens}')::int > (odd_usage ->> 'prompt_tokens')::int) "
         "from nightmill.attempt"
     )
@@ -173,7 +174,7 @@ def test_cache_reads_cache_writes_and_reasoning_tokens_have_columns_of_their_own
     set_faults(priced.simulator, answer={"kind": "cached_usage"})
     priced.drive([shard])
     made = publish_unchecked(priced, batch)
-    columns = "prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens"
+    columns = "prompt_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens"
     sums = ", ".join(f"sum({name})::int" for name in columns.split(", "))
     [told] = priced.sql(f"select {sums} from nightmill.attempt")
     assert priced.sql(f"select {sums} from nightmill.result") == [told]

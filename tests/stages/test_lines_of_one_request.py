@@ -12,18 +12,19 @@ from support.odd_provider import changed_by
 from support.pipeline import Pipeline
 from support.steps import counts, one_shard, paid_once
 
-from nightmill.providers.port import Answer, Embedding, LineError, Usage
-from nightmill.stages.run_shard.one_answer import Told, one_of
+from nightmill.providers.answers import Answer, Failed, Said, Usage, Vector
+from nightmill.providers.endings import ending
+from nightmill.stages.run_shard.one_answer import one_of
 
-USED, OTHER, NONE = Usage(10, 2), Usage(11, 2), Usage(None, None)
+USED, OTHER, NONE = Usage(10, 2), Usage(11, 2), Usage()
 
 
 def answer(text: str | None, usage: Usage = USED, finish: str | None = "stop") -> Answer:
-    return Answer("r", text, False, finish, "m", usage)
+    return Answer(text, False, ending(finish), finish, "m", usage)
 
 
-def error(code: str = "server_error", status: int = 500) -> LineError:
-    return LineError("r", status, code, "it failed", NONE)
+def error(code: str = "server_error", status: int = 500) -> Failed:
+    return Failed(status, code, "it failed", NONE)
 
 
 @pytest.mark.parametrize(
@@ -41,17 +42,17 @@ def error(code: str = "server_error", status: int = 500) -> LineError:
         ([answer("a"), answer("b"), answer("c")], None),
         ([answer("a"), answer("b"), error()], None),
         ([answer("a"), answer("b"), answer("a")], None),
-        ([Embedding("r", [1.0, 2.0], "m", USED), Embedding("r", [1.0, 3.0], "m", USED)], None),
+        ([Vector([1.0, 2.0], "m", USED), Vector([1.0, 3.0], "m", USED)], None),
     ],
 )
 def test_an_answer_wins_over_an_error_and_answers_that_differ_are_none_in_whatever_order_they_come(
-    lines: list[Told], counts: str | None
+    lines: list[Said], counts: str | None
 ) -> None:
     for order in permutations(lines):
         found = one_of(order)
         assert found.conflicting is (counts is None)
         if counts is None:
-            assert isinstance(found.line, LineError)
+            assert isinstance(found.line, Failed)
             assert found.line.code == "conflicting_lines"
         else:
             assert isinstance(found.line, Answer)
@@ -61,12 +62,12 @@ def test_an_answer_wins_over_an_error_and_answers_that_differ_are_none_in_whatev
 def test_the_same_answer_twice_with_other_usage_is_a_repetition_with_usage_that_can_be_believed() -> None:
     found = one_of([answer("a", NONE), answer("a", OTHER), answer("a", USED)])
     assert found.line == answer("a", OTHER)
-    vector = Embedding("r", [1.0, 2.0], "m", NONE)
-    assert one_of([vector, Embedding("r", [1.0, 2.0], "m", USED)]).line.usage == USED
+    vector = Vector([1.0, 2.0], "m", NONE)
+    assert one_of([vector, Vector([1.0, 2.0], "m", USED)]).line.usage == USED
 
 
 def test_of_errors_the_one_that_says_why_counts() -> None:
-    silent = LineError("r", 0, "provider_unknown", "", NONE)
+    silent = Failed(0, "provider_unknown", "", NONE)
     assert one_of([silent, error("bad", 400)]).line == error("bad", 400)
 
 

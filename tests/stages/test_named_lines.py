@@ -1,4 +1,4 @@
-"""What a refused file's complaints mean: by custom_id, by line counted from 1, by line counted from 0."""
+"""What a refused file's complaints mean: by record id, by line counted from 1, by line counted from 0."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightmill.domain.failures import Failure, FailureClass
+from nightmill.domain.snapshots import Complaint
 from nightmill.domain.states import ProviderBatchState
-from nightmill.providers.port import FileProblem
 from nightmill.stages.run_shard.named_lines import named_by
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
@@ -22,32 +22,32 @@ def file_of(ordinals: set[int]) -> ProviderBatch:
     now = datetime.now(UTC)
     return ProviderBatch(
         1, 1, 1, ProviderBatchState.SUBMITTED, "nm-7", "a", multirange(sorted(ordinals)), len(ordinals), 0, "f", "b",
-        "failed", None, None, now, now, now, None, None, None,
+        "failed", now, now, now, None, None,
     )  # fmt: skip
 
 
-def problem(line: int | None, message: str = "bad", custom_id: str | None = None) -> tuple[FileProblem, Failure]:
-    return FileProblem("bad", message, line, custom_id=custom_id), BAD
+def problem(line: int | None, message: str = "bad", record_id: str | None = None) -> tuple[Complaint, Failure]:
+    return Complaint("bad", message, line, record_id=record_id), BAD
 
 
 @pytest.mark.parametrize(
     "complaint",
     [
-        problem(1, "request nm-7-30: bad"),
-        problem(1, 'custom_id "nm-7-30" is bad'),
-        problem(None, "bad", "nm-7-30"),
-        problem(9, "bad", "nm-7-30"),
+        problem(1, "request nm-7-0-30: bad"),
+        problem(1, 'custom_id "nm-7-0-30" is bad'),
+        problem(None, "bad", "nm-7-0-30"),
+        problem(9, "bad", "nm-7-0-30"),
     ],
 )
-def test_the_custom_id_in_a_message_is_believed_and_the_line_beside_it_is_not(
-    complaint: tuple[FileProblem, Failure],
+def test_the_record_id_in_a_message_is_believed_and_the_line_beside_it_is_not(
+    complaint: tuple[Complaint, Failure],
 ) -> None:
     named = named_by([complaint], file_of({10, 20, 30, 40}))
     assert (dict(named.bad), list(named.suspects)) == ({30: BAD}, [])
 
 
-@pytest.mark.parametrize("message", ["nm-7-99 is bad", "xnm-7-30", "nm-7-30x", "nm-70-30", "30"])
-def test_what_is_no_custom_id_of_the_file_names_nobody(message: str) -> None:
+@pytest.mark.parametrize("message", ["nm-7-0-99 is bad", "xnm-7-0-30", "nm-7-0-30x", "nm-70-0-30", "30"])
+def test_what_is_no_record_id_of_the_file_names_nobody(message: str) -> None:
     assert named_by([problem(None, message)], file_of({10, 20, 30, 40})).bad == {}
 
 

@@ -15,7 +15,7 @@ from support.steps import batch_of, counts, one_shard, paid_once, provider_batch
 from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState, ProviderBatchState
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
 from nightmill.stages.run_shard import Waiting, refused
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
@@ -25,26 +25,26 @@ StartSimulator = Callable[..., RunningSimulator]
 
 def break_lines(monkeypatch: pytest.MonkeyPatch, *ordinals: int) -> None:
     """Send requests without a body for these items."""
-    real = OpenAIBatch.request_line
+    real = OpenAIBatches.wrap
 
-    def broken(self: OpenAIBatch, custom_id: str, messages: Sequence[Any]) -> bytes:
-        line = real(self, custom_id, messages)
-        is_bad = int(custom_id.rpartition("-")[2]) in ordinals
+    def broken(self: OpenAIBatches, record_id: str, body: bytes) -> bytes:
+        line = real(self, record_id, body)
+        is_bad = int(record_id.rpartition("-")[2]) in ordinals
         return line.replace(b'"body":', b'"nobody":') if is_bad else line
 
-    monkeypatch.setattr(OpenAIBatch, "request_line", broken)
+    monkeypatch.setattr(OpenAIBatches, "wrap", broken)
 
 
 def name_no_line(monkeypatch: pytest.MonkeyPatch, code: str | None = None) -> None:
     """Let the provider's validation keep to itself which line it means."""
-    real = OpenAIBatch.poll
+    real = OpenAIBatches.poll
 
-    def poll(self: OpenAIBatch, provider_id: str) -> Any:
+    def poll(self: OpenAIBatches, provider_id: str) -> Any:
         snapshot = real(self, provider_id)
-        problems = [replace(one, line=None, code=code or one.code) for one in snapshot.problems]
-        return replace(snapshot, problems=problems)
+        problems = [replace(one, line=None, code=code or one.code) for one in snapshot.complaints]
+        return replace(snapshot, complaints=problems)
 
-    monkeypatch.setattr(OpenAIBatch, "poll", poll)
+    monkeypatch.setattr(OpenAIBatches, "poll", poll)
 
 
 @pytest.mark.parametrize(
@@ -178,9 +178,9 @@ def file_of(number: int, ordinals: Sequence[int], how: str | None) -> ProviderBa
     unsent: Any = None
     return ProviderBatch(
         provider_batch_id=number, batch_id=1, shard_id=1, state=ProviderBatchState.ABANDONED, token="t", account="a",
-        ordinals=multirange(sorted(ordinals)), requests=len(ordinals), prompt_tokens=1, input_file_id="f",
-        provider_id="p", raw_status="failed", output_file_id=None, error_file_id=None, intent_at=unsent,
-        uploaded_at=None, submitted_at=None, ended_at=None, refused=how, counts=None,
+        ordinals=multirange(sorted(ordinals)), requests=len(ordinals), prompt_tokens=1, input_ref="f",
+        provider_id="p", raw_status="failed", intent_at=unsent,
+        creating_at=None, submitted_at=None, ended_at=None, refused=how,
     )  # fmt: skip
 
 

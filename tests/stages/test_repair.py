@@ -25,7 +25,7 @@ from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, ProviderUnavailable, Terminal
 from nightmill.jobs.rules.repair import output_reserve
 from nightmill.jobs.settings.job import Job
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
 
 StartSimulator = Callable[..., RunningSimulator]
 
@@ -196,15 +196,15 @@ def test_a_repair_whose_upload_was_interrupted_is_sent_as_the_same_repair(
 ) -> None:
     answering(pipeline, start_simulator, tmp_path, [WRONG_TYPE, REPAIRED])
     batch, shard = one_shard(pipeline)
-    real, files = OpenAIBatch.upload, []
+    real, files = OpenAIBatches.stage_input, []
 
-    def upload(self: OpenAIBatch, path: Path) -> str:
+    def upload(self: OpenAIBatches, path: Path) -> str:
         files.append(path.read_bytes())
         if len(files) == 2:
             raise ProviderUnavailable("down", "wait")
         return real(self, path)
 
-    monkeypatch.setattr(OpenAIBatch, "upload", upload)
+    monkeypatch.setattr(OpenAIBatches, "stage_input", upload)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     first, interrupted, again = files
@@ -249,7 +249,7 @@ def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipel
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 17, "dead_lettered": 3}
-    said = "the answer ended at the token limit; raise max_completion_tokens in provider.parameters, or "
+    said = "the answer ended at the token limit; raise provider.parameters.max_completion_tokens, or "
     assert pipeline.sql("select distinct code, message, attempts from nightmill.dead_letter") == [
         ("truncated", f"{said}repair.max_completion_tokens_cap", 1)
     ]

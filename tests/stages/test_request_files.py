@@ -84,7 +84,7 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
     while rest:
         file = render.one_file(context, "token", rest, {}, budget)
         lines = file.path.read_bytes().split(b"\n")[:-1]
-        assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-{one}" for one in file.ordinals]
+        assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-0-{one}" for one in file.ordinals]
         sizes |= {ordinal: len(line) + 1 for ordinal, line in zip(file.ordinals, lines, strict=True)}
         assert file.file_bytes == file.path.stat().st_size == sum(sizes[one] for one in file.ordinals)
         assert file.prompt_tokens == sum(wanted[one] for one in file.ordinals)
@@ -129,7 +129,7 @@ def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: S
     del wanted[3], wanted[17]
     file = render.one_file(context, "token", wanted, {}, None)
     first = file.path.read_bytes()
-    intent = Intent("notes", "token", "a", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
+    intent = Intent("notes", "token", "a", "openai", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
     one = provider_batches.intend(context.conn, context.holder, intent)
     assert one is not None
     again = render.again(context, one)

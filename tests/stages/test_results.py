@@ -27,7 +27,8 @@ from support.steps import (
 from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, StaleWriter
 from nightmill.domain.states import BatchState
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
+from nightmill.providers.port import ResultFile
 from nightmill.stages.run_shard import Finished, collect
 
 StartSimulator = Callable[..., RunningSimulator]
@@ -124,17 +125,17 @@ def test_the_finished_part_of_an_expired_batch_is_kept_and_the_rest_is_sent_agai
 
 def tamper(monkeypatch: pytest.MonkeyPatch, change: Callable[[list[bytes]], list[bytes]]) -> None:
     """Change the lines of the first output file on its way here, as often as it is fetched."""
-    real, first = OpenAIBatch.download, list[str]()
+    real, first = OpenAIBatches._fetched, list[str]()
 
-    def download(self: OpenAIBatch, file_id: str, path: Path) -> int:
-        size = real(self, file_id, path)
-        first.append(file_id)
-        if file_id != first[0]:
-            return size
+    def fetched(self: OpenAIBatches, name: str, ref: str, path: Path) -> ResultFile:
+        file = real(self, name, ref, path)
+        first.append(ref)
+        if ref != first[0]:
+            return file
         path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
-        return size
+        return file
 
-    monkeypatch.setattr(OpenAIBatch, "download", download)
+    monkeypatch.setattr(OpenAIBatches, "_fetched", fetched)
 
 
 def test_lost_repeated_foreign_and_unreadable_lines_lose_no_item_and_count_no_item_twice(
@@ -292,9 +293,9 @@ def test_one_provider_batch_that_needs_a_person_keeps_no_other_from_being_collec
     pipeline.wake(shard, fresh=True)
     [(first,), (_,)] = pipeline.sql("select provider_id from nightmill.provider_batch order by provider_batch_id")
     set_faults(pipeline.simulator)
-    real = OpenAIBatch.poll
+    real = OpenAIBatches.poll
 
-    def poll(self: OpenAIBatch, provider_id: str) -> Any:
+    def poll(self: OpenAIBatches, provider_id: str) -> Any:
         snapshot = real(self, provider_id)
         if provider_id != first:
             return snapshot
@@ -306,7 +307,7 @@ def test_one_provider_batch_that_needs_a_person_keeps_no_other_from_being_collec
             }
         )
 
-    monkeypatch.setattr(OpenAIBatch, "poll", poll)
+    monkeypatch.setattr(OpenAIBatches, "poll", poll)
     pipeline.wake(shard)
     pipeline.clock_offset += timedelta(hours=6, seconds=1)
     for _ in range(40):
@@ -316,7 +317,7 @@ def test_one_provider_batch_that_needs_a_person_keeps_no_other_from_being_collec
             break
         time.sleep(0.05)
     assert counts(pipeline, batch) == {"accepted": 10, "unsettled": 10}
-    monkeypatch.setattr(OpenAIBatch, "poll", real)
+    monkeypatch.setattr(OpenAIBatches, "poll", real)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)

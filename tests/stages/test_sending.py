@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -22,9 +22,9 @@ from support.steps import (
 
 from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked, ProviderUnavailable, StaleWriter, SubmitUnknown
+from nightmill.domain.snapshots import Absent
 from nightmill.domain.states import BatchState
-from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.providers.port import SearchResult
+from nightmill.providers.openai.transport import OpenAIBatches
 from nightmill.stages.run_shard import Finished, Waiting
 
 StartSimulator = Callable[..., RunningSimulator]
@@ -39,7 +39,7 @@ def test_a_batch_whose_create_reply_was_lost_is_adopted_by_the_next_wake_up_and_
     set_faults(pipeline.simulator, **{fault: 1})
     first = pipeline.wake(shard, fresh=True)
     assert "ended without an answer" in first.line
-    assert [row[0] for row in provider_batches(pipeline)] == ["UPLOADED"]
+    assert [row[0] for row in provider_batches(pipeline)] == ["CREATING"]
 
     second = pipeline.wake(shard)
     assert "adopted 20 requests" in second.line
@@ -75,7 +75,7 @@ def test_a_batch_that_the_provider_does_not_list_counts_as_absent_only_after_the
     pipeline.edit("job.yaml", "quiet_period_s: 0", "quiet_period_s: 600")
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
-        patch.setattr(OpenAIBatch, "submit", _never_arrives)
+        patch.setattr(OpenAIBatches, "create", _never_arrives)
         pipeline.wake(shard, fresh=True)
     for _ in range(3):
         assert "not seen at the provider so far" in pipeline.wake(shard).line
@@ -97,12 +97,12 @@ def test_a_second_lost_reply_has_a_quiet_period_of_its_own(pipeline: Pipeline, m
     pipeline.edit("job.yaml", "quiet_period_s: 0", "quiet_period_s: 600")
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
-        patch.setattr(OpenAIBatch, "submit", _never_arrives)
+        patch.setattr(OpenAIBatches, "create", _never_arrives)
         pipeline.wake(shard, fresh=True)
-    pipeline.sql("update nightmill.provider_batch set uploaded_at = uploaded_at - interval '700 seconds'")
+    pipeline.sql("update nightmill.provider_batch set creating_at = creating_at - interval '700 seconds'")
     set_faults(pipeline.simulator, drop_create_reply=1)
     with monkeypatch.context() as patch:
-        patch.setattr(OpenAIBatch, "find_submitted", lambda *_: SearchResult((), True))
+        patch.setattr(OpenAIBatches, "lookup", lambda *_: Absent())
         pipeline.wake(shard)
         for _ in range(3):
             assert "not seen at the provider so far" in pipeline.wake(shard).line
@@ -123,13 +123,13 @@ def test_a_create_that_arrives_after_its_batch_was_given_up_finds_no_input_file(
 
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
-        patch.setattr(OpenAIBatch, "submit", delayed)
+        patch.setattr(OpenAIBatches, "create", delayed)
         pipeline.wake(shard, fresh=True)
     pipeline.clock_offset += timedelta(seconds=10)
     pipeline.drive([shard])
     [(_, file_id, token)] = late
     with pipeline.env.provider(pipeline.live) as provider, pytest.raises(ProviderUnavailable):
-        provider.submit(file_id, token)
+        provider.transport.create(file_id, token)
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)
 
@@ -150,7 +150,7 @@ def test_an_unreachable_provider_is_waited_for_and_asked_once_per_wake_up(
         raise ProviderUnavailable("down", "wait", retry_after_s=77)
 
     with monkeypatch.context() as patch:
-        patch.setattr(OpenAIBatch, "upload", upload)
+        patch.setattr(OpenAIBatches, "stage_input", upload)
         decision = pipeline.wake(shard, fresh=True)
     assert isinstance(decision, Waiting)
     assert len(calls) == 1
@@ -200,13 +200,13 @@ def test_a_window_that_the_provider_does_not_have_is_shown_and_a_new_run_with_an
 def test_lines_that_the_validation_names_are_cut_out_and_the_others_go_on(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OpenAIBatch.request_line
+    real = OpenAIBatches.wrap
 
-    def broken(self: OpenAIBatch, custom_id: str, messages: Sequence[Any]) -> bytes:
-        line = real(self, custom_id, messages)
-        return line.replace(b'"body":', b'"nobody":') if custom_id.endswith(("-3", "-11")) else line
+    def broken(self: OpenAIBatches, record_id: str, body: bytes) -> bytes:
+        line = real(self, record_id, body)
+        return line.replace(b'"body":', b'"nobody":') if record_id.endswith(("-3", "-11")) else line
 
-    monkeypatch.setattr(OpenAIBatch, "request_line", broken)
+    monkeypatch.setattr(OpenAIBatches, "wrap", broken)
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 18, "dead_lettered": 2}
@@ -303,14 +303,14 @@ def test_in_a_blocked_batch_other_shards_collect_what_is_paid_and_send_nothing(
 
 def test_a_stale_worker_creates_nothing(pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch) -> None:
     _, shard = one_shard(pipeline)
-    real = OpenAIBatch.upload
+    real = OpenAIBatches.stage_input
 
-    def upload(self: OpenAIBatch, path: Any) -> str:
-        monkeypatch.setattr(OpenAIBatch, "upload", real)
+    def upload(self: OpenAIBatches, path: Any) -> str:
+        monkeypatch.setattr(OpenAIBatches, "stage_input", real)
         pipeline.wake(shard)  # somebody else takes over in the meantime
         return real(self, path)
 
-    monkeypatch.setattr(OpenAIBatch, "upload", upload)
+    monkeypatch.setattr(OpenAIBatches, "stage_input", upload)
     with pytest.raises(StaleWriter):
         pipeline.wake(shard, fresh=True)
     pipeline.drive([shard])
@@ -366,7 +366,7 @@ def test_an_intent_left_by_a_dead_worker_is_not_sent_while_the_batch_is_blocked(
     batch = pipeline.freeze()
     first, second = pipeline.plan(batch)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(OpenAIBatch, "upload", _dies)
+        patch.setattr(OpenAIBatches, "stage_input", _dies)
         pipeline.wake(first, fresh=True)
     pipeline.sql(
         "update nightmill.batch set state = 'BLOCKED', blocked_from = 'RUNNING', blocked_by = %s", f"shard {second}"
@@ -393,7 +393,7 @@ def test_a_provider_batch_that_the_provider_does_not_know_any_more_needs_a_perso
     def gone(*_: Any) -> None:
         raise ProviderUnavailable("404", "wait")
 
-    monkeypatch.setattr(OpenAIBatch, "poll", gone)
+    monkeypatch.setattr(OpenAIBatches, "poll", gone)
     assert isinstance(pipeline.wake(shard), Waiting)
     pipeline.clock_offset += timedelta(hours=49)
     with pytest.raises(Blocked, match="has not ended"):

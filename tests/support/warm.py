@@ -12,10 +12,10 @@ from upath import UPath
 from nightmill.jobs.settings.job import CHAT
 from nightmill.jobs.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_batch import OpenAIBatch
-from nightmill.providers.openai_client import open_client
+from nightmill.providers.openai.client import open_client
+from nightmill.providers.openai.transport import OpenAIBatches
 
-__all__ = ["OpenAIBatch", "openai"]
+__all__ = ["OpenAIBatches", "openai"]
 
 TokenCounter("echo-1", CHAT).count_messages([{"role": "user", "content": "Text number 1."}])
 open_client(ProviderConnection("warm", "http://127.0.0.1:9/v1", "key"), 0).close()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from nightmill.domain.errors import NightmillError
-from nightmill.providers.openai_batch import OpenAIBatch
+from nightmill.providers.openai.transport import OpenAIBatches
 from nightmill.stages.run_shard import Finished, collect
 from nightmill.storage import items
 from nightmill.upkeep import wind_down
@@ -56,21 +56,21 @@ def wait_here() -> None:
 
 
 def between_intent_and_upload() -> None:
-    OpenAIBatch.upload = reached  # type: ignore[method-assign]
+    OpenAIBatches.stage_input = reached  # type: ignore[method-assign]
 
 
 def between_upload_and_create() -> None:
-    OpenAIBatch.submit = reached  # type: ignore[method-assign]
+    OpenAIBatches.create = reached  # type: ignore[method-assign]
 
 
 def between_create_and_record() -> None:
-    real = OpenAIBatch.submit
+    real = OpenAIBatches.create
 
     def submit(*arguments: Any) -> NoReturn:
         real(*arguments)
         reached()
 
-    OpenAIBatch.submit = submit  # type: ignore[method-assign]
+    OpenAIBatches.create = submit  # type: ignore[method-assign]
 
 
 def in_mid_ingest() -> None:
@@ -98,13 +98,13 @@ def before_a_chunk() -> None:
 
 def right_before_create() -> None:
     """The fence was rechecked; the create call is about to leave."""
-    real = OpenAIBatch.submit
+    real = OpenAIBatches.create
 
     def submit(*arguments: Any) -> Any:
         wait_here()
         return real(*arguments)
 
-    OpenAIBatch.submit = submit  # type: ignore[method-assign]
+    OpenAIBatches.create = submit  # type: ignore[method-assign]
 
 
 def in_mid_copy() -> None:

@@ -22,7 +22,6 @@ from support.steps import (
 from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import BatchState
-from nightmill.providers.openai_batch import OpenAIBatch
 from nightmill.stages import report
 from nightmill.upkeep import maintenance
 
@@ -117,8 +116,8 @@ def test_a_batch_at_the_provider_that_was_given_up_is_cancelled_and_a_foreign_on
         line = provider.request_line("x-1", [{"role": "user", "content": "Foreign."}])
         path = Path(pipeline.store.parent, "foreign.jsonl")
         path.write_bytes(line)
-        assert isinstance(provider, OpenAIBatch)
-        foreign = provider.submit(provider.upload(path), "a-token-of-somebody-else").provider_id
+        transport = provider.transport
+        foreign = transport.create(transport.stage_input(path), "a-token-of-somebody-else").provider_id
     said = {one.what.split(" ")[0]: one for one in swept(pipeline, Sweep.ORPHANS, dry_run=True)}
     assert set(said) == {provider_id, foreign}
     assert "would be cancelled" in said[provider_id].what

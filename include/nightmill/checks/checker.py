@@ -10,6 +10,7 @@ import orjson
 from nightmill.checks import registry
 from nightmill.checks.containment import ANSWER_RAISED, raised
 from nightmill.checks.port import AnswerCheck, AnswerRun, AnswerSubject, Code, Finding, Need, Severity
+from nightmill.domain.endings import Ending
 from nightmill.domain.failures import MESSAGE_LIMIT, Failure, Instead
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.jobs.contract import JobDefinition
@@ -42,7 +43,7 @@ class Checker:
 
     def check_message(
         self,
-        finish_reason: str | None,
+        ending: Ending,
         refusal: bool,
         text: str | None,
         payload: Mapping[str, Any],
@@ -50,7 +51,7 @@ class Checker:
     ) -> Verdict:
         """A model's message. `payload` holds the item's source columns (empty when no check needs them); `instead` is
         what it holds in place of text."""
-        return self._judge(self._of_messages, AnswerSubject(text or "", payload, finish_reason, refusal, instead))
+        return self._judge(self._of_messages, AnswerSubject(text or "", payload, ending, refusal, instead))
 
     def check_vector(self, vector: Sequence[float | None], payload: Mapping[str, Any] | None = None) -> Verdict:
         """A model's vector."""

@@ -21,11 +21,12 @@ class InputChecker:
     """Measures the inputs of one contract, and says which of them are never sent. `noted` counts the findings that
     refuse nothing, by code."""
 
-    def __init__(self, definition: JobDefinition, checks: Sequence[InputCheck] | None = None) -> None:
-        provider = definition.job.provider
+    def __init__(
+        self, definition: JobDefinition, counter: TokenCounter, checks: Sequence[InputCheck] | None = None
+    ) -> None:
         self._text_column = definition.job.source.columns.text
         self._prompt = definition.prompt
-        self._counter = TokenCounter(provider.model, provider.endpoint)
+        self._counter = counter
         prepared = [(one, one.prepare(definition)) for one in (registry.INPUT_CHECKS if checks is None else checks)]
         asked_for = [(check, run) for check, run in prepared if run is not None]
         self._first = [one for one in asked_for if not one[0].rendered]

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nightmill.domain.endings import Ending
 from nightmill.domain.failures import Action, FailureClass, Instead
 from nightmill.domain.outcomes import CitedSpan
 from nightmill.jobs.contract import JobDefinition
@@ -90,7 +91,7 @@ class AnswerSubject(msgspec.Struct, gc=False):
 
     text: str
     document: Mapping[str, Any]
-    finish_reason: str | None = None
+    ending: Ending = Ending.FINISHED
     refusal: bool = False
     instead: Instead = ""
     vector: Sequence[float | None] = ()

@@ -11,10 +11,10 @@ from nightmill.jobs.rules.repair import is_truncation
 
 
 def _prepare(definition: JobDefinition, _explain: bool) -> AnswerRun:
-    advice = f"the answer ended at the token limit; {_advice(definition.job.provider.reserve_parameter)}"
+    advice = f"the answer ended at the token limit; {_advice(definition.job.provider.limited_by)}"
 
     def run(subject: AnswerSubject) -> Sequence[Finding]:
-        failure = classify_unfinished_answer(subject.finish_reason, subject.refusal, subject.text, subject.instead)
+        failure = classify_unfinished_answer(subject.ending, subject.refusal, subject.text, subject.instead)
         if failure is None:
             return NOTHING
         cut = is_truncation(failure.kind, failure.code)
@@ -23,11 +23,11 @@ def _prepare(definition: JobDefinition, _explain: bool) -> AnswerRun:
     return run
 
 
-def _advice(parameter: str | None) -> str:
-    """`parameter` is the one that this job limits its answers by."""
-    if parameter is None:
-        return "provider.parameters set no limit, so the model's own one cut it: ask for shorter answers"
-    return f"raise {parameter} in provider.parameters, or repair.max_completion_tokens_cap"
+def _advice(key: str | None) -> str:
+    """`key` of job.yaml limits the answers."""
+    if key is None:
+        return "job.yaml sets no limit, so the model's own one cut it: ask for shorter answers"
+    return f"raise {key}, or repair.max_completion_tokens_cap"
 
 
 UNFINISHED = AnswerCheck(

@@ -17,7 +17,7 @@ from nightmill.domain.suggestions import aside, listed
 from nightmill.jobs.rules.dead_letters import Choice
 from nightmill.jobs.rules.gaps import Facts, told
 from nightmill.services.connections import environment_of
-from nightmill.stages.run_shard.custom_ids import custom_id
+from nightmill.stages.run_shard.record_ids import record_id
 from nightmill.storage import batches, dead_letters, gaps
 from nightmill.storage.dead_letters import DeadLetter, Group, Scope
 from nightmill.storage.session import Connection
@@ -72,7 +72,7 @@ def fields(letter: DeadLetter, *, messages: bool) -> dict[str, Any]:
     known = asdict(letter) | {"created_at": letter.created_at.isoformat()}
     known["class"] = known.pop("kind")
     del known["answer_token"]
-    known |= {"answer_object": letter.answer_object, "answer_custom_id": _answer_custom_id(letter)}
+    known |= {"answer_object": letter.answer_object, "answer_record_id": _answer_record_id(letter)}
     if not messages:
         del known["message"]
     return known
@@ -94,13 +94,13 @@ def line(letter: DeadLetter, *, messages: bool) -> str:
     parts += [f"{letter.payload_object}:{letter.payload_line}"] if letter.payload_object else []
     below = [" ".join(letter.message.split())] if messages else []
     if messages and letter.answer_object:
-        below.append(f"its answer: {letter.answer_object}, custom_id {_answer_custom_id(letter)}")
+        below.append(f"its answer: {letter.answer_object}, record id {_answer_record_id(letter)}")
     return "\n    ".join(["  ".join(parts), *below])
 
 
-def _answer_custom_id(letter: DeadLetter) -> str | None:
+def _answer_record_id(letter: DeadLetter) -> str | None:
     """What names the line of the rejected answer in its file."""
-    return custom_id(letter.answer_token, letter.gave_up_ordinal) if letter.answer_token else None
+    return record_id(letter.answer_token, letter.gave_up_ordinal) if letter.answer_token else None
 
 
 def _say_counts(groups: list[Group], as_json: bool, recorded: Facts | None) -> int:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from nightmill.domain.endings import Ending
 from nightmill.domain.error_words import says_longer_than_context, stated_status
-from nightmill.domain.finish_reasons import Ending, ending
 
 MESSAGE_LIMIT = 500
 
@@ -98,8 +98,8 @@ class Seen:
     """All that can be seen of a failure; what was not seen keeps its default.
 
     `status` is an HTTP status: of a call, or the one that a result line carries or states in words (0 when it does
-    neither). `code` and `type` are the provider's words, `message` its prose. `instead` is what a message holds in
-    place of text. `batch_status` is the provider port's word for where a batch stands.
+    neither). `code` and `type` are the provider's words, `message` its prose. `ending` is how an answer ended.
+    `instead` is what a message holds in place of text. `batch_status` is our word for where a batch stands.
     """
 
     status: int | None = None
@@ -107,7 +107,7 @@ class Seen:
     type: str = ""
     message: str = ""
     refused: bool = False
-    finish_reason: str | None = None
+    ending: Ending | None = None
     empty: bool = False
     instead: Instead = ""
     missing: bool = False
@@ -138,7 +138,7 @@ _TRANSIENT_CODES = (
     "provider_protocol_error",  # the line says 200 and holds no answer
     CONFLICTING_LINES,
 )
-# A line that was still waiting when its batch expired or was cancelled (OpenAI's Batch guide): it cost nothing.
+# A line that was still waiting when its batch expired or was cancelled : it cost nothing.
 NEVER_EXECUTED = frozenset({"batch_expired", "batch_cancelled"})
 _TRANSIENT_STATUSES = (0, 408, 409, 425, 429)
 _CONTEXT_STATUSES = (0, 400, 413, 422, 500)  # under which a message about the context window is about the request
@@ -173,7 +173,7 @@ def _is_longer_than_context(seen: Seen) -> bool:
 
 
 def _ended(*endings: Ending) -> Callable[[Seen], bool]:
-    return lambda seen: ending(seen.finish_reason) in endings
+    return lambda seen: seen.ending in endings
 
 
 def _listed(codes: tuple[str, ...]) -> str:
@@ -231,7 +231,7 @@ ENDINGS = (
     Rule(
         "the model refused to answer: a refusal, or a finish reason that says so",
         FailureClass.OUTPUT,
-        lambda seen: seen.refused or ending(seen.finish_reason) is Ending.REFUSED,
+        lambda seen: seen.refused or seen.ending is Ending.REFUSED,
         "refusal",
         "the model refused to answer",
     ),
@@ -259,7 +259,7 @@ ENDINGS = (
     Rule(
         "a message without text that calls a tool",
         FailureClass.OUTPUT,
-        lambda seen: seen.empty and (seen.instead == "tool_calls" or ending(seen.finish_reason) is Ending.TOOLS),
+        lambda seen: seen.empty and (seen.instead == "tool_calls" or seen.ending is Ending.TOOLS),
         "tool_calls",
         "the model called a tool instead of answering",
     ),
@@ -268,7 +268,7 @@ ENDINGS = (
         FailureClass.OUTPUT,
         lambda seen: seen.empty and seen.instead == "reasoning",
         "reasoning_only",
-        "the message holds reasoning and no answer; raise max_completion_tokens or ask for less reasoning",
+        "the message holds reasoning and no answer; raise the limit to its tokens or ask for less reasoning",
     ),
     Rule(
         "a message without text",
@@ -312,16 +312,16 @@ def never_processed(status: int, code: str, message: str, type: str = "") -> boo
 
 
 def classify_unfinished_answer(
-    finish_reason: str | None, refusal: bool, text: str | None, instead: Instead = ""
+    ending: Ending, refusal: bool, text: str | None, instead: Instead = ""
 ) -> Failure | None:
     """The failure of an answer that must not be parsed at all, or None when its text may be read.
 
-    finish_reason is looked at first: a truncated text is never repaired, a refusal never parsed.
+    How it ended is looked at first: a truncated text is never repaired, a refusal never parsed.
     """
-    if finish_reason == "stop" and not refusal and text and text[0] == "{":
+    if ending is Ending.FINISHED and not refusal and text and text[0] == "{":
         return None  # nearly every answer: no further questions
     empty = not text or not text.strip()
-    return classify(Seen(refused=refusal, finish_reason=finish_reason, empty=empty, instead=instead))
+    return classify(Seen(refused=refusal, ending=ending, empty=empty, instead=instead))
 
 
 def lost_line() -> Failure:

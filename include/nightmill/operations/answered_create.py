@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from nightmill.domain.errors import Terminal
+from nightmill.domain.snapshots import Snapshot
 from nightmill.domain.states import ProviderBatchState
-from nightmill.providers.port import BatchSnapshot
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, provider_batches, shards
 from nightmill.storage.provider_batches import ProviderBatch
@@ -17,7 +17,7 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
     """
     with env.ledger() as conn:
         one = provider_batches.get(conn, provider_batch_id)
-        if one.state is not ProviderBatchState.UPLOADED:
+        if one.state is not ProviderBatchState.CREATING:
             raise Terminal(
                 f"Provider batch {provider_batch_id} is {one.state}: nobody asks whether the provider took it.",
                 "Nothing to do; clear the task that waits, if one does.",
@@ -26,13 +26,13 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
         pinned = contracts.load(conn, batch.contract_id)
         _, holder = shards.take_over(conn, shard, batch.generation, "a person says what became of a lost create")
         conn.commit()
-        assert one.input_file_id is not None
         with env.provider(pinned) as provider:
             if taken_as is None:
-                provider.delete_file(one.input_file_id)  # one that is still on its way finds nothing to execute
+                if one.input_ref is not None:  # a call that is still on its way then finds nothing to execute
+                    provider.transport.discard_input(one.input_ref)
                 to, reason, facts = ProviderBatchState.ABANDONED, "a person says that the provider did not take it", {}
             else:
-                found = provider.poll(taken_as)
+                found = provider.transport.poll(taken_as)
                 _refuse_another(one, found)
                 to, reason = ProviderBatchState.SUBMITTED, "a person says that the provider took it"
                 facts = {"provider_id": found.provider_id, "adopted": True, "raw_status": found.raw_status}
@@ -41,14 +41,14 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
         return done
 
 
-def _refuse_another(one: ProviderBatch, found: BatchSnapshot) -> None:
+def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:
     """What the batch says of where it comes from, if it says anything, must be ours."""
-    if found.token == one.token or found.input_file_id == one.input_file_id:
+    if found.token == one.token or found.input_ref == one.input_ref:
         return
-    if found.token is None and not found.input_file_id:
+    if found.token is None and not found.input_ref:
         return
     raise Terminal(
-        f"The batch {found.provider_id} was made from the file {found.input_file_id or '?'}, not from "
-        f"{one.input_file_id} of provider batch {one.provider_batch_id}.",
-        "Look for the batch that was made from that file.",
+        f"The batch {found.provider_id} was made from {found.input_ref or '?'}, not from "
+        f"{one.input_ref} of provider batch {one.provider_batch_id}.",
+        "Look for the batch that was made from it.",
     )

@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from nightmill.providers.port import BatchStatus, BatchWatcher
+from nightmill.domain.snapshots import BatchStatus
+from nightmill.providers.port import BatchWatcher
 from nightmill.storage import session, wakeups
 from nightmill.storage.session import AsyncConnection
 from nightmill.storage.wakeups import Wakeups

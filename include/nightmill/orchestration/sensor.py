@@ -47,8 +47,8 @@ class ShardSensor(BaseSensorOperator):
         self.log.info("%s", decision.line)
         if isinstance(decision, Finished):
             return
-        provider = live.job.provider
+        interval_s = live.job.provider.poll_interval_s
         self.defer(
-            trigger=ShardTrigger(self.shard_id, provider.conn_id, provider.adapter, provider.poll_interval_s),
+            trigger=ShardTrigger(self.shard_id, decision.conn_id, decision.adapter, interval_s),
             method_name="resume",
         )

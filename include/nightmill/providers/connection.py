@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.settings.job import CHAT
 
 _KEY = re.compile(r"[\x21-\x7e]+")
 # What parsers of URLs read differently, so that what is checked here could be another host than what is called.
@@ -19,6 +18,8 @@ _UNCLEAR = re.compile(r"[\s\\\x00-\x20\x7f]")
 
 MIB = 1 << 20
 LEAST_LINE_BYTES = MIB
+# Keys of a connection's extra that decide beside its key whose batches are seen there.
+SCOPES = ("organization", "project", "workspace", "region", "resource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,15 @@ class ProviderConnection:
     """An account at a provider. `conn_id` is the name people know it by; it appears in messages, the key never does.
 
     `timeout_s` bounds connecting and each wait for bytes, not a whole transfer. `max_retries` is for calls that are
-    safe to repeat; creating a batch is always sent once. `allow_http`: the key and the documents may travel unencrypted
-    to another machine.
+    safe to repeat; creating a batch is always sent once. `scopes` are what decides beside the key whose batches are
+    seen, by a name of `SCOPES`; which of them a provider has, its capabilities say (`pinned_scopes`). `allow_http`: the
+    key and the documents may travel unencrypted to another machine.
     """
 
     conn_id: str
     base_url: str
     api_key: str = field(repr=False)
-    project: str | None = None
-    organization: str | None = None
+    scopes: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
     max_retries: int = 2
     allow_http: bool = False
@@ -81,13 +82,13 @@ class ProviderConnection:
 
     @property
     def fingerprint(self) -> str:
-        """Names address, organisation, project and key without showing the key: 16 hex digits.
+        """Names address, scopes and key without showing the key: 16 hex digits.
 
         Batches are visible only to the account that made them, so a handle is kept with this fingerprint. A different
         one means another account or a key that was changed; only polling tells which, and "not found" under a
         different fingerprint proves nothing.
         """
-        parts = (self.base_url.rstrip("/"), self.organization or "", self.project or "", self.api_key)
+        parts = (self.base_url.rstrip("/"), *(self.scopes.get(name, "") for name in SCOPES), self.api_key)
         digest = hashlib.sha256()
         for part in parts:
             digest.update(hashlib.sha256(part.encode()).digest())
@@ -119,15 +120,16 @@ def _split(url: str) -> SplitResult | None:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """The part of a job's requests that is the same on every line of a file.
+    """What all requests of a job have in common.
 
-    `endpoint` is a path as the provider's batch file wants it (`/v1/chat/completions`). `response_schema` is a strict
-    JSON schema that goes out as structured output.
+    `task` is a key of the adapter's dialects. `max_output_tokens` limits each answer, under whatever name the
+    dialect has for it; None leaves it to `parameters`. `response_schema` is a strict JSON schema.
     """
 
     model: str
-    endpoint: str = CHAT
+    task: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     response_schema: Mapping[str, Any] | None = None
     schema_name: str = "answer"
     completion_window: str = "24h"
+    max_output_tokens: int | None = None

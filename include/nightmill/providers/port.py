@@ -1,230 +1,143 @@
-"""The port to a provider's Batch API: what every adapter must offer, in our own words.
+"""The port to providers, in our own words: what an adapter is made of.
 
-Adapters return normalised values with the raw ones beside them. They keep no state and touch no database. What is made
-once per item is a msgspec Struct: a frozen dataclass takes ten times as long to make. None is ever part of a cycle, so
-the garbage collector need not walk through them (`gc=False`).
+A *dialect* is the inside of a request and of its answer. A *transport* is how a set of requests travels, and the
+envelope around each of them. The same dialect serves several transports. What a transport can do is a value
+(`nightmill.domain.capabilities`); where its batches stand is one too (`nightmill.domain.snapshots`). Both keep no state
+and touch no database.
+
+An adapter is one folder and one entry point of the group `nightmill.providers` that names an `Adapter`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
-
-from nightmill.domain.failures import Instead
-
-
-class BatchStatus(StrEnum):
-    """Where a provider's batch stands. ENDED means that nothing more will be executed, however it ended."""
-
-    WAITING = "waiting"  # accepted or being validated, nothing executed yet
-    RUNNING = "running"  # executing, finalising or being cancelled
-    ENDED = "ended"  # completed, expired or cancelled: result files may exist, partial ones too
-    FAILED = "failed"  # refused as a whole by the provider's validation: nothing was executed
-    UNKNOWN = "unknown"  # a status word this adapter does not know: stop spending, keep the raw value
+from nightmill.domain.capabilities import Capabilities
+from nightmill.domain.snapshots import BatchStatus, LookupResult, Snapshot
+from nightmill.providers.answers import Answer, Failed, Reply, Unreadable, Vector
+from nightmill.providers.connection import ProviderConnection, RequestSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Routes:
-    """Paths of a Batch API that a server does not have, and such as it has but does not list; each with the HTTP status
-    of its answer."""
+class Dialect(Protocol):
+    """Bodies of one job's requests and answers. It is opened with what all its requests have in common (`RequestSpec`),
+    so that a body costs little."""
 
-    missing: Mapping[str, int]
-    unlisted: Mapping[str, int]
+    takes_schema: bool
+    """Whether a response schema goes out in the provider's own form. Where not, the schema stands in the prompt; our
+    own check of the answer is the same."""
+
+    def encode(self, messages: Sequence[Mapping[str, str]], max_output: int | None = None) -> bytes:
+        """One request body: UTF-8 JSON without a line end. `max_output` is another limit to the answer's tokens than
+        the job's. Raises ValueError for text that is not Unicode; its text quotes nothing."""
+
+    def read(self, reply: Reply) -> Answer | Vector | Failed | Unreadable:
+        """What one reply says. Never raises: whatever is wrong with it is a value."""
 
 
 @dataclass(frozen=True, slots=True)
-class FileProblem:
-    """One complaint of the provider's validation about an input file. `line` is the number of a line: most providers
-    count from 1, some from 0; None = whole file. `custom_id` is the request it names beside its message. `param` is
-    what it speaks of, such as `completion_window`; empty where it does not say."""
-
-    code: str
-    message: str
-    line: int | None
-    param: str = ""
-    custom_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BatchSnapshot:
-    """A provider's batch as it answered just now. Strings are clean and short, counts can be added up; ids are as they
-    are kept (`cleaning.identifier`), and the adapter takes them so."""
+class Handle:
+    """A batch that the provider accepted just now. `scopes` are what decides beside the key whose batches are seen, as
+    its answer names them."""
 
     provider_id: str
-    status: BatchStatus
     raw_status: str
-    input_file_id: str
-    token: str | None  # our intent token, read back from the metadata
-    created_at: datetime | None  # None when the provider does not say, or not readably
-    ended_at: datetime | None  # likewise
-    output_file_id: str | None
-    error_file_id: str | None
-    counts: Mapping[str, int] | None  # the provider's request counts; progress only, never proof
-    problems: Sequence[FileProblem]
-    raw: Mapping[str, Any]  # what it said, as far as jsonb can hold it
-
-    @property
-    def results_pending(self) -> bool:
-        """The batch says that it ended, yet a result file that its own counts promise is not named so far.
-
-        Providers do not update their batch objects atomically: poll again for a bounded grace (15 minutes), then take
-        what is there. Never a reason to submit again.
-        """
-        if self.status is not BatchStatus.ENDED or self.output_file_id is not None:
-            return False
-        counts = self.counts or {}
-        if counts.get("completed", 0) > 0:
-            return True
-        if self.error_file_id is not None:
-            return False
-        promised = counts.get("failed", 0) > 0
-        return promised or (self.raw_status.casefold() == "completed" and counts.get("total") != 0)
+    window_ends_at: datetime | None = None
+    results_until: datetime | None = None
+    scopes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class SearchResult:
-    """What a look-up of a submitted batch found. `complete` is False when the listing was not surely read past the time
-    that was asked for, `why` says what it lacks: then an empty `found` proves nothing. `listed` is False where the
-    provider has no listing at all."""
+class SentCreate:
+    """A create call whose answer was lost, as far as the ledger knows it. `since` is when it went out (UTC), as the
+    provider's clock shows it; `account` and `model` as they were sent. `known` are ids of batches that the ledger
+    follows already: none of them is it."""
 
-    found: Sequence[BatchSnapshot]
+    token: str
+    since: datetime
+    requests: int
+    input_ref: str | None = None
+    known: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Batches that carry a token of ours. `complete` is False when it was not surely read to its end; `why` says what
+    it lacks."""
+
+    found: Sequence[Snapshot]
     complete: bool
     why: str = ""
-    listed: bool = True
-
-
-class Usage(msgspec.Struct, frozen=True, gc=False):
-    """Tokens as the provider reports them; None means that it did not say (unknown is not zero).
-
-    `cached_tokens` (read from a prompt cache) and `cache_write_tokens` (written to it) are part of the prompt tokens,
-    `reasoning_tokens` are part of the completion tokens. Of usage that cannot be no count is taken: `odd` is what the
-    provider wrote.
-    """
-
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
-    reasoning_tokens: int | None = None
-    odd: Mapping[str, Any] | None = None
-
-
-class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A line that carries a model's answer. `text` is None for a refusal or an empty message; `instead` then says what
-    the message holds in its place.
-
-    Look at `finish_reason` before `text`: "length" and "content_filter" cut it. `sanitised`: the line was not
-    clean Unicode JSON and was read with U+FFFD in place of what was broken.
-    """
-
-    custom_id: str
-    text: str | None
-    refusal: bool
-    finish_reason: str | None
-    model: str | None
-    usage: Usage
-    sanitised: bool = False
-    instead: Instead = ""
-
-
-class Embedding(msgspec.Struct, frozen=True, gc=False):
-    """A line that carries the vector of an embedding request. `vector` is as the provider sent it: None stands where
-    it wrote something that is no number. `sanitised` as in Answer.
-
-    Such an answer has no completion tokens, so where the usage is told they are 0.
-    """
-
-    custom_id: str
-    vector: Sequence[float | None]
-    model: str | None
-    usage: Usage
-    sanitised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class LineError:
-    """A line that carries an error instead of an answer. `status` is the inner HTTP status (0 when it has none, also
-    where something else than a status stands there).
+class ResultFile:
+    """Fetched results: `name` is the one of the snapshot's `result_refs`; `size` is in bytes."""
 
-    `code` is the provider's own, or `provider_unknown` (it failed and does not say why), or
-    `provider_protocol_error` (it says 200 and there is no answer in it). `message` is the provider's, cut to 500
-    characters; it can quote the request, so it never goes into logs. `type` is the provider's broader word for it.
-    """
-
-    custom_id: str
-    status: int
-    code: str
-    message: str
-    usage: Usage
-    type: str = ""
+    name: str
+    path: Path
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A line that is not what the provider documents. `line` counts from 1 within its file."""
+class Results:
+    """All results of a batch. `expected_lines`: how many lines the provider says that they have; None where it does not
+    say."""
 
-    line: int
-    why: str
-
-
-ResultLine = Answer | Embedding | LineError | Unreadable
+    files: Sequence[ResultFile]
+    expected_lines: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What one input file and one account may hold at this provider."""
+class Transport(Protocol):
+    """The synchronous side, used by tasks. Every call raises ProviderUnavailable (try later), ProviderRefused or
+    AnswerTooLarge (somebody must act); `create` also raises SubmitUnknown."""
 
-    requests_per_file: int
-    bytes_per_file: int
-    enqueued_prompt_tokens: int | None
+    capabilities: Capabilities
+    id_key: str
+    """The member of a result line's envelope that holds the record id, so that lines are found without parsing them."""
 
+    def wrap(self, record_id: str, body: bytes) -> bytes:
+        """One request in its envelope, as a line that ends in LF."""
 
-class BatchProvider(Protocol):
-    """The synchronous side, used by tasks. Every method raises ProviderUnavailable (try later), ProviderRefused or
-    AnswerTooLarge (somebody must act); `submit` also raises SubmitUnknown."""
+    def unwrap(self, line: bytes) -> tuple[str, Reply] | Unreadable:
+        """The record id and the reply of one result line (already split at 0x0A, not blank). Never raises."""
 
-    limits: Limits
+    def stage_input(self, path: Path) -> str | None:
+        """Bring a file of wrapped requests to the provider and return its reference; None where the create call itself
+        carries the requests. Safe to repeat: what is staged and unused costs nothing."""
 
-    def request_line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
-        """One encoded request line (unescaped UTF-8 JSON, ends in LF) for this job's endpoint and parameters."""
+    def create(self, requests: str | Path, token: str) -> Handle:
+        """Create the batch from a staged reference, or from the file itself. Sent exactly once. Options that belong to
+        the batch and not to a line (model, task, window) are in the RequestSpec that the transport was opened
+        with."""
 
-    def with_output_reserve(self, custom_id: str, messages: Sequence[Mapping[str, str]], tokens: int) -> bytes:
-        """The same line with another limit to the answer's tokens, under the parameter that the job limits it by."""
+    def lookup(self, sent: SentCreate) -> LookupResult:
+        """Look for the batch of a create call without an answer."""
 
-    def upload(self, path: Path) -> str:
-        """Upload an input file and return its id. Safe to repeat: an unused upload costs nothing."""
+    def list_ours(self, since: datetime) -> Listing:
+        """Every batch that carries a token of nightmill's and was made after `since` (UTC), whoever made it. Only where
+        the capabilities say `lists_ours`."""
 
-    def submit(self, input_file_id: str, token: str) -> BatchSnapshot:
-        """Create the batch. Sent exactly once (no SDK retries); `token` goes into the metadata."""
+    def poll(self, provider_id: str) -> Snapshot:
+        """The batch as it stands now. "Not found" raises ProviderUnavailable: replicas lag behind, so the caller
+        decides when a batch counts as lost."""
 
-    def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
-        """Look for batches made from this file or carrying this token, paging back to `since` (UTC) as the provider's
-        own clock shows it."""
-
-    def list_submitted(self, since: datetime) -> SearchResult:
-        """Every batch with a token of nightmill's in its metadata that was made after `since` (UTC), whoever made
-        it."""
-
-    def poll(self, provider_id: str) -> BatchSnapshot:
-        """The batch as it stands now."""
-
-    def cancel(self, provider_id: str) -> BatchSnapshot:
+    def cancel(self, provider_id: str) -> Snapshot:
         """Ask for cancellation. Cancelling an ended batch is not an error."""
 
-    def download(self, file_id: str, path: Path) -> int:
-        """Stream a result file to `path` (written beside it, checked for completeness, renamed). Returns bytes."""
+    def results(self, provider_id: str, refs: Mapping[str, str], folder: Path, stem: str) -> Results:
+        """Fetch all results into `folder`, as `<stem>.<name>`: each is written beside its path, checked for
+        completeness, then renamed. `refs` are the snapshot's `result_refs`."""
 
-    def read_lines(self, lines: Iterable[bytes]) -> Iterator[ResultLine]:
-        """Parse raw result lines (already split on 0x0A; blank ones are skipped) of an output or error file."""
+    def discard_input(self, ref: str) -> None:
+        """Delete a staged input; one that is gone already is not an error."""
 
-    def delete_file(self, file_id: str) -> None:
-        """Delete a file; a file that is gone already is not an error."""
+    def ask(self, body: bytes) -> Reply:
+        """One plain call with one request body, answered at once and paid at the plain price: for trying a prompt.
+        What the provider answers to it, an error too, is the reply; what is no answer raises as the other calls."""
 
     def close(self) -> None:
         """Release connections."""
@@ -239,3 +152,39 @@ class BatchWatcher(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Paths of a Batch API that a server does not have, and such as it has but does not list; each with the HTTP status
+    of its answer."""
+
+    missing: Mapping[str, int]
+    unlisted: Mapping[str, int]
+
+
+def counts_as_ours(_model: str) -> float:
+    """The token factor of a provider whose models count as our own counter does."""
+    return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """All that nightmill knows of one provider. Its functions import the vendor's client only when they are called.
+
+    `dialects` is by what job.yaml writes as `provider.task`. `open_watcher` None: the
+    shards' own wake-ups look at their batches. The optional parts raise as the calls of a transport do: `list_models`
+    the models that the account may use, `missing_routes` what of the Batch API the server lacks, `clock_behind` how far
+    its clock is behind ours (None where it does not show it). `token_factor` is how many tokens of a model's come to
+    one of our own counter, at the most.
+    """
+
+    name: str
+    capabilities: Capabilities
+    dialects: Mapping[str, Callable[[RequestSpec], Dialect]]
+    open_transport: Callable[[ProviderConnection, RequestSpec], Transport]
+    open_watcher: Callable[[ProviderConnection], BatchWatcher] | None = None
+    list_models: Callable[[ProviderConnection], frozenset[str]] | None = None
+    missing_routes: Callable[[ProviderConnection], Routes] | None = None
+    clock_behind: Callable[[ProviderConnection], timedelta | None] | None = None
+    token_factor: Callable[[str], float] = counts_as_ours

@@ -1,90 +1,81 @@
-"""Opens adapters by the name that a job writes. Adapters are imported only when they are asked for."""
+"""Finds adapters by the name that a job writes. They are imported only when they are asked for.
+
+Each is an entry point of the group `nightmill.providers`: the entry's name is the adapter's, its value an `Adapter`
+(`package.module:ADAPTER`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
-from typing import TypeVar
 
 from nightmill.domain.errors import ConfigError, MissingExtra
+from nightmill.domain.snapshots import BatchStatus
+from nightmill.jobs.settings.adapters import BUILT_IN, adapters
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.port import BatchProvider, BatchWatcher, Routes
-
-_T = TypeVar("_T")
-
-
-def open_provider(adapter: str, connection: ProviderConnection, request: RequestSpec) -> BatchProvider:
-    """The synchronous side for one job's requests; the caller closes it. Raises ConfigError for an unknown adapter."""
-    return _adapter(_PROVIDERS, adapter)(connection, request)
+from nightmill.providers.json_in_prompt import words_for
+from nightmill.providers.port import Adapter, BatchWatcher
+from nightmill.providers.provider import Provider
 
 
-def open_watcher(adapter: str, connection: ProviderConnection) -> BatchWatcher:
-    """The asynchronous side for one connection; the caller closes it. Raises ConfigError for an unknown adapter."""
-    return _adapter(_WATCHERS, adapter)(connection)
-
-
-def list_models(adapter: str, connection: ProviderConnection) -> frozenset[str]:
-    """The models that the account may use. Raises ConfigError for an unknown adapter, and the provider's faults."""
-    return _adapter(_MODELS, adapter)(connection)
-
-
-def batch_routes(adapter: str, connection: ProviderConnection) -> Routes:
-    """Which paths of its Batch API the server lacks. Raises ConfigError for an unknown adapter, and the provider's
-    faults."""
-    return _adapter(_ROUTES, adapter)(connection)
-
-
-def clock_behind(adapter: str, connection: ProviderConnection) -> timedelta | None:
-    """How far the provider's clock is behind ours; None where it does not show it. Raises as `list_models` does."""
-    return _adapter(_CLOCKS, adapter)(connection)
+def adapter(name: str) -> Adapter:
+    """The adapter of that name. Raises ConfigError where there is none, or where it cannot be loaded."""
+    entry = adapters().get(name)
+    if entry is None:
+        raise ConfigError(f"There is no provider adapter {name!r}.", f"Use one of: {', '.join(known_adapters())}.")
+    return _loaded(entry)
 
 
 def known_adapters() -> tuple[str, ...]:
-    """Names that `open_provider` and `open_watcher` take."""
-    return tuple(sorted(_PROVIDERS))
+    """Names that `adapter` takes."""
+    return tuple(sorted(adapters()))
 
 
-def _adapter(table: dict[str, _T], name: str) -> _T:
-    if name not in table:
-        raise ConfigError(f"There is no provider adapter {name!r}.", f"Use one of: {', '.join(known_adapters())}.")
-    if find_spec(name) is None:  # the SDK and the extra that brings it are called as the adapter is
-        raise MissingExtra(f"The SDK of the provider adapter {name!r}", name)
-    return table[name]
+def open_provider(name: str, connection: ProviderConnection, spec: RequestSpec) -> Provider:
+    """An adapter for one job's requests; the caller closes its transport. Raises ConfigError for an unknown adapter or
+    task."""
+    found = adapter(name)
+    if spec.task not in found.dialects:
+        raise ConfigError(
+            f"The adapter {name!r} takes no requests for {spec.task!r} (provider.task).",
+            f"Use one of: {', '.join(found.dialects)}.",
+        )
+    dialect = found.dialects[spec.task](spec)
+    in_prompt = "" if dialect.takes_schema or spec.response_schema is None else words_for(spec.response_schema)
+    return Provider(dialect, found.open_transport(connection, spec), in_prompt)
 
 
-def _openai_provider(connection: ProviderConnection, request: RequestSpec) -> BatchProvider:
-    from nightmill.providers.openai_batch import OpenAIBatch
-
-    return OpenAIBatch(connection, request)
-
-
-def _openai_watcher(connection: ProviderConnection) -> BatchWatcher:
-    from nightmill.providers.openai_watch import OpenAIWatcher
-
-    return OpenAIWatcher(connection)
+def open_watcher(name: str, connection: ProviderConnection) -> BatchWatcher:
+    """The asynchronous side for one connection; the caller closes it. An adapter without one shows nothing: the shards'
+    own wake-ups look. Raises ConfigError for an unknown adapter."""
+    opener = adapter(name).open_watcher
+    return _Blind() if opener is None else opener(connection)
 
 
-def _openai_models(connection: ProviderConnection) -> frozenset[str]:
-    from nightmill.providers.openai_models import list_models
+class _Blind:
+    async def statuses(self, _provider_ids: Iterable[str], _since: datetime) -> Mapping[str, BatchStatus]:
+        return {}
 
-    return list_models(connection)
-
-
-def _openai_routes(connection: ProviderConnection) -> Routes:
-    from nightmill.providers.openai_routes import batch_routes
-
-    return batch_routes(connection)
+    async def close(self) -> None:
+        return
 
 
-def _openai_clock(connection: ProviderConnection) -> timedelta | None:
-    from nightmill.providers.openai_models import clock_behind
-
-    return clock_behind(connection)
-
-
-_PROVIDERS: dict[str, Callable[[ProviderConnection, RequestSpec], BatchProvider]] = {"openai": _openai_provider}
-_WATCHERS: dict[str, Callable[[ProviderConnection], BatchWatcher]] = {"openai": _openai_watcher}
-_MODELS: dict[str, Callable[[ProviderConnection], frozenset[str]]] = {"openai": _openai_models}
-_ROUTES: dict[str, Callable[[ProviderConnection], Routes]] = {"openai": _openai_routes}
-_CLOCKS: dict[str, Callable[[ProviderConnection], timedelta | None]] = {"openai": _openai_clock}
+@cache
+def _loaded(entry: EntryPoint) -> Adapter:
+    if entry.name in BUILT_IN and find_spec(entry.name) is None:
+        raise MissingExtra(f"The SDK of the provider adapter {entry.name!r}", entry.name)  # all three have one name
+    try:
+        found = entry.load()
+    except (ImportError, AttributeError) as error:
+        why = f"{type(error).__name__}: {error}"
+    else:
+        if isinstance(found, Adapter):
+            return found
+        why = f"it is a {type(found).__name__}"
+    raise ConfigError(
+        f"The provider adapter {entry.name!r} cannot be loaded from {entry.value} ({why}).",
+        "Install what it needs, or correct its entry point.",
+    )

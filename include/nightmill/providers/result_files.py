@@ -38,9 +38,9 @@ def ends_complete(path: Path) -> bool:
     return True
 
 
-def holds_no_line(path: Path) -> bool:
+def holds_no_line(path: Path, id_key: str) -> bool:
     """Whether what came in a result file's place is none, although it is not empty: a text, or a single JSON value that
-    names no request, such as an error object."""
+    names no request under `id_key`, such as an error object."""
     if path.stat().st_size > MOST_OF_AN_ERROR:
         return False
     text = path.read_bytes().removeprefix(BOM).strip()
@@ -52,7 +52,7 @@ def holds_no_line(path: Path) -> bool:
         value = json_value(text)
     except ValueError:
         return False  # several lines, or one that was cut
-    return not (isinstance(value, dict) and isinstance(value.get("custom_id"), str))
+    return not (isinstance(value, dict) and isinstance(value.get(id_key), str))
 
 
 def last_line(path: Path) -> bytes:

@@ -18,9 +18,10 @@ from typing import Protocol
 
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import strict_schema
+from nightmill.jobs.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.port import BatchProvider
-from nightmill.providers.registry import open_provider
+from nightmill.providers.provider import Provider
+from nightmill.providers.registry import adapter, open_provider
 from nightmill.storage import session
 from nightmill.storage.payloads import PayloadStore
 
@@ -69,27 +70,35 @@ class Environment:
         return self.connections.database(conn_id)
 
     @contextmanager
-    def provider(self, definition: JobDefinition) -> Iterator[BatchProvider]:
+    def provider(self, definition: JobDefinition) -> Iterator[Provider]:
         """The provider of a job, set up for its requests."""
         config = definition.job.provider
         request = RequestSpec(
             model=config.model,
-            endpoint=config.endpoint,
+            task=config.task,
             parameters=config.parameters,
             response_schema=None if config.embeds else strict_schema(definition.output),
             schema_name=definition.name,
             completion_window=config.completion_window,
+            max_output_tokens=None if config.embeds else config.max_output_tokens,
         )
         provider = open_provider(config.adapter, self.account(definition), request)
         try:
             yield provider
         finally:
-            provider.close()
+            provider.transport.close()
 
     def account(self, definition: JobDefinition) -> ProviderConnection:
         """The account that a job's requests go to."""
         config = definition.job.provider
         return self.connections.provider(config.conn_id, config.create_timeout_s)
+
+
+def token_counter(definition: JobDefinition) -> TokenCounter:
+    """Counts a job's prompts as its provider's model does, or a little above. Raises ConfigError for an adapter that is
+    not installed."""
+    provider = definition.job.provider
+    return TokenCounter(provider.model, provider.task, adapter(provider.adapter).token_factor(provider.model))
 
 
 @contextmanager

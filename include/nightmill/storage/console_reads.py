@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from psycopg.rows import class_row
 
-from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.session import Connection
@@ -38,7 +37,7 @@ class ShardStanding(Shard):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A provider batch with everything that is known of it. `counts` and `usage` are the provider's own."""
+    """A provider batch with everything that is known of it. The counts and `usage` are the provider's own."""
 
     provider_batch_id: int
     shard_id: int
@@ -46,22 +45,26 @@ class Evidence:
     state_reason: str
     token: str
     account: str
+    adapter: str
     model: str
     requests: int
     prompt_tokens: int
     adopted: bool | None
     raw_status: str | None
-    counts: dict[str, int] | None
+    requests_done: int | None
+    requests_answered: int | None
+    requests_total: int | None
     usage: dict[str, Any] | None
-    input_file_id: str | None
+    input_ref: str | None
     provider_id: str | None
-    output_file_id: str | None
-    error_file_id: str | None
+    result_refs: dict[str, str]
     intent_at: datetime
-    uploaded_at: datetime | None
+    creating_at: datetime | None
     submitted_at: datetime | None
     ended_at: datetime | None
     collected_at: datetime | None
+    window_ends_at: datetime | None
+    results_until: datetime | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -74,7 +77,7 @@ class Evidence:
     @property
     def done(self) -> int:
         """Requests that the provider has finished, well or not."""
-        return requests_done(self.counts or {})
+        return self.requests_done or 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
+from nightmill.domain.deadlines import InState
 from nightmill.domain.maintenance import Action, Sweep, not_done
+from nightmill.domain.snapshots import BatchStatus, Stopped
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.session import Connection
@@ -35,11 +37,20 @@ class Followed:
     state: ProviderBatchState
     provider_id: str | None
     raw_status: str | None
+    status: BatchStatus | None
+    stopped: Stopped | None
     since: datetime
+    window_ends_at: datetime | None
     contract_id: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
+        object.__setattr__(self, "status", self.status and BatchStatus(self.status))
+        object.__setattr__(self, "stopped", self.stopped and Stopped(self.stopped))
+
+    @property
+    def in_state(self) -> InState:
+        return InState(self.state, self.since, self.raw_status, self.status, self.stopped, self.window_ends_at)
 
 
 @dataclass(frozen=True, slots=True)

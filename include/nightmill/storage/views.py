@@ -41,7 +41,7 @@ def existing_columns(conn: Connection, view: str) -> list[Column]:
 
 def count_rows(conn: Connection, view: str, part_id: int) -> int:
     """Rows of a part that hold an answer."""
-    row = conn.execute(sql.text("view/count_rows").format(rows=sql.rows_table(view)), {"part_id": part_id}).fetchone()
+    row = conn.execute(sql.text("part/count_rows").format(rows=sql.rows_table(view)), {"part_id": part_id}).fetchone()
     return int(row[0]) if row else 0
 
 

@@ -14,10 +14,13 @@ from pathlib import Path
 
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
+from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.jobs.contract import JobDefinition
-from nightmill.providers.port import Answer, BatchProvider, BatchSnapshot, BatchStatus, Embedding
+from nightmill.providers.answers import Failed, Unreadable
+from nightmill.providers.port import Listing
+from nightmill.providers.provider import Provider
 from nightmill.providers.result_files import split_lines
 from nightmill.services.environment import Environment, scratch
 from nightmill.storage import maintenance, strays
@@ -35,7 +38,7 @@ class _Account:
 
     env: Environment
     fingerprint: str
-    provider: BatchProvider
+    provider: Provider
     dry_run: bool
     done: list[Action]
 
@@ -59,7 +62,9 @@ def run(env: Environment, jobs: Mapping[str, JobDefinition], *, dry_run: bool = 
 
 def _listed(of: _Account) -> None:
     """Look at what the account lists. Where it has no listing, only what is known already can be followed."""
-    listed = of.provider.list_submitted(of.env.now() - LOOK_BACK)
+    transport = of.provider.transport
+    ours = transport.capabilities.lists_ours
+    listed = transport.list_ours(of.env.now() - LOOK_BACK) if ours else Listing((), False)
     with of.env.ledger() as conn:  # read after the listing: what was made meanwhile is known by now
         known = maintenance.known_tokens(conn, [one.token for one in listed.found if one.token])
         booked = strays.booked_ids(conn, of.fingerprint, [one.provider_id for one in listed.found])
@@ -73,13 +78,13 @@ def _listed(of: _Account) -> None:
                 of.done.append(Action(Sweep.ORPHANS, told, alert=True))
 
 
-def _unfollowed(one: BatchSnapshot, row: KnownToken) -> bool:
+def _unfollowed(one: Snapshot, row: KnownToken) -> bool:
     if row.provider_id is not None and row.provider_id != one.provider_id:
         return True
     return row.state is ProviderBatchState.ABANDONED and one.status is not BatchStatus.FAILED
 
 
-def _stray(of: _Account, conn: Connection, one: BatchSnapshot, row: KnownToken) -> None:
+def _stray(of: _Account, conn: Connection, one: Snapshot, row: KnownToken) -> None:
     if not of.dry_run:
         strays.add(conn, of.fingerprint, one.provider_id, row.token, one.raw_status)
         conn.commit()
@@ -91,12 +96,13 @@ def _stray(of: _Account, conn: Connection, one: BatchSnapshot, row: KnownToken) 
         of.done.append(Action(Sweep.ORPHANS, f"{told}; {what}", row.batch_id, alert=True, failed=failed))
 
 
-def _stopped(of: _Account, one: BatchSnapshot) -> tuple[str, bool]:
+def _stopped(of: _Account, one: Snapshot) -> tuple[str, bool]:
     """What came of it, and whether it failed."""
     if of.dry_run:
         return "it would be cancelled at the provider", False
     try:
-        return f"it was cancelled at the provider and is {of.provider.cancel(one.provider_id).raw_status}", False
+        now = of.provider.transport.cancel(one.provider_id)
+        return f"it was cancelled at the provider and is {now.raw_status}", False
     except NightmillError as fault:
         return f"cancelling it failed: {fault.cause}", True
 
@@ -107,12 +113,12 @@ def _book(of: _Account) -> None:
         for stray in strays.to_book(conn, of.fingerprint):
             conn.commit()
             with maintenance.isolated(of.done, Sweep.ORPHANS, stray.batch_id, unit=stray.provider_id, conn=conn):
-                now = of.provider.poll(stray.provider_id)
+                now = of.provider.transport.poll(stray.provider_id)
                 if now.status in _OVER and not now.results_pending:
                     _book_one(of, conn, stray, now, folder)
 
 
-def _book_one(of: _Account, conn: Connection, stray: Stray, now: BatchSnapshot, folder: Path) -> None:
+def _book_one(of: _Account, conn: Connection, stray: Stray, now: Snapshot, folder: Path) -> None:
     if of.dry_run:
         told = f"{stray.provider_id} has ended: what it used would be booked"
         of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id))
@@ -123,27 +129,25 @@ def _book_one(of: _Account, conn: Connection, stray: Stray, now: BatchSnapshot, 
     told = (
         f"{stray.provider_id} (of provider batch {stray.provider_batch_id}) has ended as {now.raw_status}: "
         f"{counted(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
-        f"in and {used.completion_tokens or 0:,} out"
+        f"in and {used.output_tokens or 0:,} out"
     )
     of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id, alert=used.answers > 0))
 
 
-def _used(provider: BatchProvider, now: BatchSnapshot, folder: Path) -> Used:
+def _used(provider: Provider, now: Snapshot, folder: Path) -> Used:
     """What its lines say of their usage; None where no line says anything."""
     answers, told = 0, [0, 0, 0]
     is_told = False
-    for file_id in (now.output_file_id, now.error_file_id):
-        if file_id is None:
-            continue
-        path = folder / "stray.jsonl"
-        provider.download(file_id, path)
-        for line in provider.read_lines(split_lines(path)):
-            answers += isinstance(line, Answer | Embedding)
-            usage = getattr(line, "usage", None)
-            if usage is None or usage.prompt_tokens is None:
+    for file in provider.transport.results(now.provider_id, now.result_refs, folder, "stray").files:
+        for line in provider.read_lines(split_lines(file.path)):
+            if isinstance(line, Unreadable):
+                continue
+            answers += not isinstance(line.said, Failed)
+            usage = line.said.usage
+            if usage.prompt is None:
                 continue
             is_told = True
-            for at, tokens in enumerate((usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens)):
+            for at, tokens in enumerate((usage.prompt, usage.cache_read, usage.output)):
                 told[at] += tokens or 0
-        path.unlink()
+        file.path.unlink()
     return Used(answers, *told) if is_told else Used(answers, None, None, None)

@@ -35,7 +35,7 @@ def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
 
 
 def _provider_batch(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> list[Action]:
-    found = deadlines.overdue(one.state, one.raw_status, one.since, env.now())
+    found = deadlines.overdue(one.in_state, env.now())
     if found is None:
         return []
     told = f"provider batch {one.provider_batch_id} is {found.why}"
@@ -72,7 +72,7 @@ def _stopped(env: Environment, conn: Connection, one: Followed, dry_run: bool) -
     conn.commit()
     try:
         with env.provider(pinned) as provider:
-            now = provider.cancel(one.provider_id)
+            now = provider.transport.cancel(one.provider_id)
     except NightmillError as fault:
         return f"cancelling {one.provider_id} failed: {fault.cause}", True
     return f"{one.provider_id} was cancelled at the provider and is {now.raw_status}", False

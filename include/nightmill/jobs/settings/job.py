@@ -18,8 +18,8 @@ from nightmill.jobs.settings.gap_settings import Gaps
 from nightmill.jobs.settings.gate_settings import Approve, Compare, Gold
 from nightmill.jobs.settings.publish_settings import Publish
 
-CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
+CHAT: Literal["chat"] = "chat"
+EMBEDDINGS: Literal["embeddings"] = "embeddings"
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 
@@ -80,17 +80,25 @@ class ProviderLimits(Config):
 class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
-    adapter: Literal["openai"] = Field(default="openai", description="Which Batch API the provider speaks.")
+    adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
+        default="openai", description="Which Batch API the provider speaks: the name of an adapter."
+    )
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
-    endpoint: Literal["/v1/chat/completions", "/v1/embeddings"] = Field(
+    task: Literal["chat", "embeddings"] = Field(
         default=CHAT,
-        description="Where each request of a file goes. /v1/embeddings makes it an embedding job: prompt.md is one "
-        "message, its text is what is embedded, and output.py has one field, `vector: list[float]`.",
+        description="What the model is asked for. embeddings makes it an embedding job: prompt.md is one message, "
+        " its text is what is embedded, and output.py has one field, `vector: list[float]`.",
+    )
+    max_output_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="The most tokens of each answer; each provider gets it under its own name. null = as a parameter "
+        "says.",
     )
     parameters: dict[str, Any] = Field(
         default_factory=dict,
-        description="Goes into each request as it is: temperature, max_completion_tokens, seed and the like; "
+        description="Goes into each request as it is: temperature, seed and the like; "
         "dimensions for an embedding job. What buys answers that nobody reads (n above 1, logprobs, tools, audio, "
         "store) is refused.",
     )
@@ -105,11 +113,12 @@ class Provider(Config):
     create_timeout_s: float = Field(
         default=60, gt=0, le=DAY, description="How long one call may wait for bytes (seconds)."
     )
-    quiet_period_s: float = Field(
-        default=180,
+    quiet_period_s: float | None = Field(
+        default=None,
         ge=0,
         le=7 * DAY,
-        description="After an unanswered create, absence at the provider counts only after this.",
+        description="After an unanswered create, absence at the provider counts only after this (seconds). null = as "
+        "long as the adapter asks for.",
     )
     results_grace_s: float = Field(
         default=900,
@@ -137,17 +146,26 @@ class Provider(Config):
     @property
     def embeds(self) -> bool:
         """Whether the model answers with a vector instead of a message."""
-        return self.endpoint == EMBEDDINGS
+        return self.task == EMBEDDINGS
 
     @property
     def output_reserve_tokens(self) -> int:
-        """Tokens that each answer may take, as the request parameters say; 0 when they say nothing."""
+        """Tokens that each answer may take; 0 when nothing limits them."""
+        if self.max_output_tokens is not None and not self.embeds:
+            return self.max_output_tokens
         return int(self.parameters[self.reserve_parameter]) if self.reserve_parameter else 0
 
     @property
     def reserve_parameter(self) -> str | None:
-        """The request parameter that limits an answer's tokens."""
+        """The request parameter that limits an answer's tokens, where a job limits them so."""
         return next((name for name in RESERVES if isinstance(self.parameters.get(name), int)), None)
+
+    @property
+    def limited_by(self) -> str | None:
+        """The key of job.yaml that limits an answer's tokens."""
+        if self.max_output_tokens is not None:
+            return "provider.max_output_tokens"
+        return None if self.reserve_parameter is None else f"provider.parameters.{self.reserve_parameter}"
 
 
 class Shards(Config):
@@ -236,7 +254,7 @@ class Repair(Config):
         default=None,
         ge=1,
         description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
-        "this one. null = twice the limit in provider.parameters.",
+        "this one. null = twice the limit in job.yaml.",
     )
     exhausted: EndedAs = Field(
         default="dead_lettered",

@@ -22,7 +22,8 @@ from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.jobs.settings.job import Provider
 from nightmill.operations.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.registry import batch_routes, clock_behind, list_models
+from nightmill.providers.port import Adapter, Routes
+from nightmill.providers.registry import adapter
 from nightmill.services.environment import Connections
 from nightmill.storage import batches, dead_letters, holds, prices, views
 from nightmill.storage.session import Connection
@@ -117,9 +118,9 @@ class _Accounts:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
-        self.models = self._asked_once(list_models)
-        self.routes = self._asked_once(batch_routes)
-        self.clock_behind = self._asked_once(clock_behind)
+        self.models = self._asked_once(lambda found: found.list_models, None)
+        self.routes = self._asked_once(lambda found: found.missing_routes, Routes({}, {}))
+        self.clock_behind = self._asked_once(lambda found: found.clock_behind, None)
 
     def is_open(self, conn_id: str) -> bool:
         """Whether its documents travel unencrypted to another machine."""
@@ -127,14 +128,17 @@ class _Accounts:
         return account.base_url.startswith("http:") and not account.is_loopback
 
     def _asked_once(
-        self, question: Callable[[str, ProviderConnection], _T]
+        self, part: Callable[[Adapter], Callable[[ProviderConnection], _T] | None], without: _T
     ) -> Callable[[str, str], _T | NightmillError]:
-        """The answer to a question about an account, or the fault that came instead."""
+        """The answer to a question about an account, or the fault that came instead; `without` where the adapter cannot
+        ask it."""
 
         @cache
-        def ask(adapter: str, conn_id: str) -> _T | NightmillError:
+        def ask(name: str, conn_id: str) -> _T | NightmillError:
             try:
-                return question(adapter, self._connections.provider(conn_id, PATIENCE_S))
+                question = part(adapter(name))
+                account = self._connections.provider(conn_id, PATIENCE_S)
+                return without if question is None else question(account)
             except NightmillError as fault:
                 return fault
 
@@ -160,14 +164,14 @@ def _clock(accounts: _Accounts, provider: Provider) -> str | Doubt:
 
 def _provider(accounts: _Accounts, provider: Provider) -> str | Doubt:
     models = accounts.models(provider.adapter, provider.conn_id)
-    lists_none = isinstance(models, ProviderRefused) and models.status in (404, 405, 501)
+    lists_none = models is None or (isinstance(models, ProviderRefused) and models.status in (404, 405, 501))
     if isinstance(models, NightmillError) and not lists_none:
         raise models
     unlisted = _batch_api(accounts, provider)
-    if isinstance(models, NightmillError):
+    if models is None or isinstance(models, NightmillError):
         return Doubt(
             f"{provider.conn_id} answers, but lists no models",
-            "Check that the connection's host is the base URL (https://api.openai.com/v1), and the model's name.",
+            "Check that the connection's host is the base URL that the provider documents, and the model's name.",
         )
     if provider.model not in models:
         wanted = f"{provider.model!r}{aside(provider.model, models)}"
@@ -189,7 +193,7 @@ def _batch_api(accounts: _Accounts, provider: Provider) -> Doubt | None:
     if routes.missing:
         raise ConfigError(
             f"The server of {provider.conn_id} has no Batch API: it has no {_with_statuses(routes.missing)}.",
-            "Check that the connection's host is the base URL (https://api.openai.com/v1); a server that answers chats "
+            "Check that the connection's host is the base URL that the provider documents; a server that answers chats "
             "only needs one with /files and /batches before it.",
         )
     if "/batches" not in routes.unlisted:  # nobody needs a list of files

@@ -1,7 +1,10 @@
-"""Driving one provider batch as far as it goes now: INTENT -> UPLOADED -> SUBMITTED -> ENDED -> COLLECTED."""
+"""Driving one provider batch as far as it goes now: INTENT -> CREATING -> SUBMITTED -> ENDED -> COLLECTED."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from nightmill.domain.capabilities import Input
 from nightmill.domain.errors import AnswerTooLarge, Blocked, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.states import ProviderBatchState
 from nightmill.stages.run_shard import breaker, collect, lost_create, poll, refused, render, throttle
@@ -20,7 +23,7 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
         one = _until_submitted(context, one, file)
         if one.state is ProviderBatchState.SUBMITTED and context.winding_down:
             assert one.provider_id is not None
-            context.provider.cancel(one.provider_id)
+            context.transport.cancel(one.provider_id)
         if one.state is ProviderBatchState.SUBMITTED:
             one = poll.submitted(context, one)
         elif one.state is ProviderBatchState.ENDED:
@@ -51,7 +54,7 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
 
 def _until_submitted(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None) -> ProviderBatch:
     """What of it has to happen before the provider's id is known."""
-    if one.state is ProviderBatchState.UPLOADED:
+    if one.state is ProviderBatchState.CREATING:
         return lost_create.looked_for(context, one)
     if one.state is not ProviderBatchState.INTENT:
         return one
@@ -64,25 +67,29 @@ def _until_submitted(context: ShardContext, one: ProviderBatch, file: render.Req
         context.look_again_in(300)
         return one
     breaker.refuse_open(context)
-    uploaded = _upload(context, one, file)
-    return _create(context, uploaded) if uploaded.state is ProviderBatchState.INTENT else uploaded
+    if context.transport.capabilities.input is Input.INLINE:
+        return _create(context, one, (file or render.again(context, one)).path)
+    staged = _stage(context, one, file)
+    if staged.state is not ProviderBatchState.INTENT:
+        return staged
+    assert staged.input_ref is not None
+    return _create(context, staged, staged.input_ref)
 
 
 def _give_up_unsent(context: ShardContext, one: ProviderBatch, reason: str) -> ProviderBatch:
-    if one.input_file_id is not None:
-        collect.drop_input_file(context, one)
+    collect.discard_input(context, one)
     return refused.abandon(context, one, reason)
 
 
-def _upload(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None) -> ProviderBatch:
-    """Upload the request file and commit its id before anything can be created from it.
+def _stage(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None) -> ProviderBatch:
+    """Bring the requests to the provider and commit their reference before anything can be created from it.
 
-    What a worker uploaded that died before its create call is taken as it is.
+    What a worker staged that died before its create call is taken as it is.
     """
-    if one.input_file_id is not None:
+    if one.input_ref is not None:
         return one
     try:
-        file_id = context.provider.upload((file or render.again(context, one)).path)
+        ref = context.transport.stage_input((file or render.again(context, one)).path)
     except ProviderRefused as fault:
         if fault.too_large is None:
             raise
@@ -92,14 +99,16 @@ def _upload(context: ShardContext, one: ProviderBatch, file: render.RequestFile 
             raise
         context.leave_alone(fault.retry_after_s)
         return throttle.refused(context, one, fault.limit, fault.retry_after_s)
-    uploaded = provider_batches.record_file(context.conn, context.holder, one, file_id)
+    assert ref is not None
+    staged = provider_batches.record_input(context.conn, context.holder, one, ref)
     context.conn.commit()
-    return uploaded
+    return staged
 
 
-def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
-    """Send the create call once. The edge right before it rechecks the fence, so that a zombie pays for nothing, and
-    the account, which may refuse since a moment; it begins the quiet period.
+def _create(context: ShardContext, one: ProviderBatch, requests: str | Path) -> ProviderBatch:
+    """Send the create call once, with a staged reference or the file itself. The edge right before it rechecks the
+    fence, so that a zombie pays for nothing, and the account, which may refuse since a moment; it begins the quiet
+    period.
 
     Raises SubmitUnknown when it is not known whether the provider accepted it.
     """
@@ -108,12 +117,16 @@ def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
         context.send_nothing = True
         return _give_up_unsent(context, one, "not sent: the account takes one file at a time just now")
     one = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.UPLOADED, "its create call goes out"
+        context.conn,
+        context.holder,
+        one,
+        ProviderBatchState.CREATING,
+        "its create call goes out",
+        window_ends_at=context.env.now() + window if (window := context.transport.capabilities.window) else None,
     )
     context.conn.commit()
-    assert one.input_file_id is not None
     try:
-        snapshot = context.provider.submit(one.input_file_id, one.token)
+        handle = context.transport.create(requests, one.token)
     except ProviderRefused as fault:
         if fault.too_large is not None:
             return refused.too_large(context, one, fault.too_large)
@@ -125,4 +138,4 @@ def _create(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
             return throttle.refused(context, one, fault.limit, fault.retry_after_s)
         refused.abandon(context, one, "the provider takes no new batches now")
         raise
-    return poll.known(context, one, snapshot, adopted=False)
+    return poll.known(context, one, handle, adopted=False)

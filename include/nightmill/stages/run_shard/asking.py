@@ -10,6 +10,7 @@ import msgspec
 
 from nightmill.jobs.rules.repair import is_truncation, output_reserve, repair_messages
 from nightmill.jobs.tokens import TokenCounter
+from nightmill.services.environment import token_counter
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.rejected import RejectedAnswers
 from nightmill.storage.settlement import FailedItem
@@ -35,24 +36,23 @@ class Asking:
     @cached_property
     def _counter(self) -> TokenCounter:
         """Made for the first repair: its tables take 80 MB."""
-        provider = self._context.pinned.job.provider
-        return TokenCounter(provider.model, provider.endpoint)
+        return token_counter(self._context.pinned)
 
-    def request(self, custom_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
+    def request(self, record_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
         """The request of one item, whose original one has that many prompt tokens."""
         context = self._context
         messages = context.pinned.prompt.render(values)
         last = self._failed.get(ordinal)
         if last is None:
-            return Request(context.provider.request_line(custom_id, messages), tokens)
+            return Request(context.provider.request_line(record_id, messages), tokens)
         if is_truncation(last.kind, last.code):
             reserve = output_reserve(context.pinned.job, context.live, last.truncations)
-            return Request(context.provider.with_output_reserve(custom_id, messages, reserve), tokens)
+            return Request(context.provider.request_line(record_id, messages, reserve or None), tokens)
         rejected = self._rejected.of(ordinal, values)
         if rejected is not None:
             longer = repair_messages(messages, rejected.text, rejected.findings)
             size = self._counter.count_messages(longer)
-            line = context.provider.request_line(custom_id, longer)
+            line = context.provider.request_line(record_id, longer)
             if size <= self._room and len(line) <= context.limits.bytes_per_file:
                 return Request(line, size)
-        return Request(context.provider.request_line(custom_id, messages), tokens)
+        return Request(context.provider.request_line(record_id, messages), tokens)

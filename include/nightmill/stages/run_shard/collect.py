@@ -19,6 +19,7 @@ from nightmill.domain.errors import (
 )
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
 from nightmill.domain.states import ProviderBatchState
+from nightmill.providers.port import ResultFile
 from nightmill.stages.run_shard import awaited, breaker
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.results import ResultReader
@@ -63,7 +64,7 @@ def results(context: ShardContext, one: ProviderBatch) -> None:
     context.note(f"provider batch {one.provider_batch_id}: collected, {_told(context, total)}{reader.oddities()}")
     if total.again:
         context.look_again_in(context.live.provider.poll_interval_s)
-    drop_input_file(context, collected)
+    discard_input(context, collected)
     if failures[FailureClass.CAPACITY] and not context.winding_down:
         raise Blocked(
             f"{failures[FailureClass.CAPACITY]} lines of provider batch {one.provider_batch_id} failed because the "
@@ -82,6 +83,7 @@ class _ResultFiles:
         self._kept: dict[str, int] = {}
         self._looks: dict[str, list[Path]] = {}
         self._count = 0
+        self.expected_lines: int | None = None  # as the provider said at the last look
 
     @property
     def paths(self) -> list[Path]:
@@ -90,9 +92,14 @@ class _ResultFiles:
 
     def fetch(self) -> list[Path]:
         """Download those that there are, beside what was fetched before."""
-        named = (("output", self._batch.output_file_id), ("error", self._batch.error_file_id))
+        provider_id, refs, token = self._batch.provider_id, self._batch.result_refs, self._batch.token
+        assert provider_id is not None
         self._count += 1
-        return [self._download(kind, file_id) for kind, file_id in named if file_id is not None]
+        found = self._context.transport.results(provider_id, refs, self._context.directory, f"{token}-{self._count}")
+        self.expected_lines = found.expected_lines
+        for file in found.files:
+            self._keep_evidence(file)
+        return [file.path for file in found.files]
 
     def keep(self, fetched: Sequence[Path]) -> None:
         """Take a look's files. Where a file only goes on where an earlier look ended, or the other way round, the
@@ -115,15 +122,13 @@ class _ResultFiles:
         for path in self.paths:
             path.unlink()
 
-    def _download(self, kind: str, file_id: str) -> Path:
-        context, token = self._context, self._batch.token
-        path = context.directory / f"{token}-{self._count}.{kind}"
-        size = context.provider.download(file_id, path)
-        if size > self._kept.get(kind, -1):
-            evidence = payloads.evidence_path(context.pinned.name, self._batch.batch_id, token, kind)
-            context.env.payloads.keep_file(evidence, path)
-            self._kept[kind] = size
-        return path
+    def _keep_evidence(self, file: ResultFile) -> None:
+        if file.size > self._kept.get(file.name, -1):
+            evidence = payloads.evidence_path(
+                self._context.pinned.name, self._batch.batch_id, self._batch.token, file.name
+            )
+            self._context.env.payloads.keep_file(evidence, file.path)
+            self._kept[file.name] = file.size
 
 
 def _goes_on(longer: Path, shorter: Path) -> bool:
@@ -153,7 +158,8 @@ def _look(
 
     lines = look()
     for number, pause_s in enumerate(pauses_s):
-        if not reader.unspoken() or (number and lines >= one.finished):
+        expected = one.finished if files.expected_lines is None else files.expected_lines
+        if not reader.unspoken() or (number and lines >= expected):
             return
         time.sleep(pause_s)
         context.note(f"provider batch {one.provider_batch_id}: lines are missing, its files are fetched again")
@@ -222,11 +228,12 @@ def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Se
     return total
 
 
-def drop_input_file(context: ShardContext, one: ProviderBatch) -> None:
-    """Input files count against the account's storage; the payload store has what they were made from. A provider that
-    refuses, or cannot be reached, keeps the file and stops nothing."""
-    assert one.input_file_id is not None
+def discard_input(context: ShardContext, one: ProviderBatch) -> None:
+    """Staged inputs count against the account's storage; the payload store has what they were made from. A provider
+    that refuses, or cannot be reached, keeps it and stops nothing."""
+    if one.input_ref is None:
+        return
     try:
-        context.provider.delete_file(one.input_file_id)
+        context.transport.discard_input(one.input_ref)
     except (ProviderRefused, ProviderUnavailable, AnswerTooLarge):
-        context.note("its input file could not be deleted")
+        context.note("its staged input could not be deleted")

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from nightmill.domain.capabilities import QueueUnit
 from nightmill.domain.priority import room_for
 from nightmill.domain.states import BatchState
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.job import Job
-from nightmill.providers.port import BatchProvider, Limits
+from nightmill.providers.port import Transport
+from nightmill.providers.provider import Provider
 from nightmill.services.environment import Environment
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
@@ -22,6 +24,15 @@ from nightmill.storage.shards import Shard
 LONGEST_WAIT = timedelta(hours=24)  # also where a provider asks for more
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one file and one account may hold for this shard. None: nobody says so."""
+
+    requests_per_file: int
+    bytes_per_file: int
+    enqueued_prompt_tokens: int | None
+
+
 @dataclass
 class ShardContext:
     """One wake-up: the shard as taken over, its pinned contract, the live settings, and what was seen and done.
@@ -31,7 +42,7 @@ class ShardContext:
 
     env: Environment
     conn: Connection
-    provider: BatchProvider
+    provider: Provider
     account: str
     batch: Batch
     shard: Shard
@@ -55,14 +66,27 @@ class ShardContext:
     @property
     def limits(self) -> Limits:
         """The tighter of the adapter's and the job's limits; a run of low priority leaves room to others."""
-        own, config = self.provider.limits, self.live.provider.limits
+        own, config = self.transport.capabilities, self.live.provider.limits
+        queue = own.queue.most if own.queue is not None and own.queue.unit is QueueUnit.TOKENS else None
         return Limits(
-            requests_per_file=min(own.requests_per_file, config.requests_per_file or own.requests_per_file),
-            bytes_per_file=min(own.bytes_per_file, config.bytes_per_file or own.bytes_per_file),
-            enqueued_prompt_tokens=room_for(
-                self.batch.priority, config.enqueued_prompt_tokens or own.enqueued_prompt_tokens
-            ),
+            requests_per_file=min(own.most_requests, config.requests_per_file or own.most_requests),
+            bytes_per_file=min(own.most_bytes, config.bytes_per_file or own.most_bytes),
+            enqueued_prompt_tokens=room_for(self.batch.priority, config.enqueued_prompt_tokens or queue),
         )
+
+    @property
+    def transport(self) -> Transport:
+        return self.provider.transport
+
+    @property
+    def quiet_period(self) -> timedelta:
+        """How long after a create call without an answer absence at the provider proves nothing: what the client may
+        have waited for the answer, and then the job's grace or the adapter's. As pinned: the call went out so."""
+        provider = self.pinned.job.provider
+        grace = self.transport.capabilities.absence_grace
+        if provider.quiet_period_s is not None:
+            grace = timedelta(seconds=provider.quiet_period_s)
+        return timedelta(seconds=provider.create_timeout_s) + grace
 
     def blocked(self) -> bool:
         """Whether the batch waits for a person, read now: then nothing new may be sent."""

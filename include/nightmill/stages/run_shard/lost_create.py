@@ -7,7 +7,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from nightmill.domain.errors import Blocked
-from nightmill.providers.port import SearchResult
+from nightmill.domain.snapshots import Absent, Found, Unclear
+from nightmill.providers.port import SentCreate
 from nightmill.stages.run_shard import poll
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.refused import abandon
@@ -23,14 +24,15 @@ def looked_for(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     What is given up is sent anew with an intent of its own, so that the next create has a quiet period of its own.
     Its input file is deleted first: a create that is still on its way then finds nothing to execute.
     """
-    assert one.input_file_id is not None and one.uploaded_at is not None
+    assert one.creating_at is not None
     behind = provider_batches.clock_behind(context.conn, one.account)
     context.conn.commit()
-    search = context.provider.find_submitted(one.input_file_id, one.token, one.uploaded_at - behind)
-    if len(search.found) > 1:
-        context.note(f"provider batch {one.provider_batch_id}: {len(search.found)} batches carry its token")
-    if search.found:
-        return poll.known(context, one, search.found[0], adopted=True)
+    sent = SentCreate(one.token, one.creating_at - behind, one.requests, one.input_ref)
+    found = context.transport.lookup(sent)
+    if isinstance(found, Found):
+        if found.others:
+            context.note(f"provider batch {one.provider_batch_id}: {len(found.others) + 1} batches carry its token")
+        return poll.known(context, one, found.snapshot, adopted=True)
     if one.account != context.account:
         raise Blocked(
             f"Provider batch {one.provider_batch_id} was sent by another account or key than connection "
@@ -38,26 +40,30 @@ def looked_for(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
             "Put the former account back into the connection and clear this task; or wait until the batch has ended "
             "there and trigger a new run.",
         )
-    quiet_until = one.uploaded_at + timedelta(
-        seconds=context.live.provider.create_timeout_s + context.live.provider.quiet_period_s
-    )
-    now = context.env.now()
-    if search.complete and now >= quiet_until:
-        context.provider.delete_file(one.input_file_id)
+    quiet_until, now = one.creating_at + context.quiet_period, context.env.now()
+    if isinstance(found, Absent) and now >= quiet_until:
+        if one.input_ref is not None:
+            context.transport.discard_input(one.input_ref)
         return abandon(context, one, "absent at the provider after the quiet period")
-    if not search.complete and now >= quiet_until + (UNPROVEN if search.listed else timedelta()):
-        raise _cannot_tell(one, search)
-    proof = "" if search.complete else f", and that proves nothing: {search.why}"
+    if isinstance(found, Unclear) and now >= quiet_until + (UNPROVEN if found.can_change else timedelta()):
+        raise _cannot_tell(one, found)
+    proof = f", and that proves nothing: {found.why}" if isinstance(found, Unclear) else ""
     context.note(f"provider batch {one.provider_batch_id}: not seen at the provider so far{proof}")
     context.look_again_in(context.live.provider.poll_interval_s)
     return one
 
 
-def _cannot_tell(one: ProviderBatch, search: SearchResult) -> Blocked:
+def _cannot_tell(one: ProviderBatch, found: Unclear) -> Blocked:
     return Blocked(
         f"The reply to the create of provider batch {one.provider_batch_id} was lost, and whether the provider took it "
-        f"cannot be told: {search.why}.",
-        f"Look there for a batch made from the file {one.input_file_id} or with the token {one.token} in its metadata. "
+        f"cannot be told: {found.why}.",
+        f"Look there for a batch {_marks(one)}. "
         f"If there is one: `python -m nightmill lost-create --provider-batch {one.provider_batch_id} --taken-as ID`; "
         f"if there is none: the same with `--not-taken`. Then clear this task.",
     )
+
+
+def _marks(one: ProviderBatch) -> str:
+    """What it can be known by at the provider."""
+    made_from = f"made from {one.input_ref} or " if one.input_ref is not None else ""
+    return f"{made_from}with the token {one.token}"

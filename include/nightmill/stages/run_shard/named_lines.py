@@ -1,6 +1,6 @@
 """Which requests a provider means by the complaints about a refused file.
 
-A custom_id is believed, whether it stands beside a complaint or in its message. A line number is not: some providers
+A record id is believed, whether it stands beside a complaint or in its message. A line number is not: some providers
 count from 1 and some from 0. What it can mean is tested in files of its own before anything is given up, unless all
 lines of a file are named.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nightmill.domain.failures import Failure
-from nightmill.providers.port import FileProblem
-from nightmill.stages.run_shard.custom_ids import in_text
+from nightmill.domain.snapshots import Complaint
+from nightmill.stages.run_shard.record_ids import in_text
 from nightmill.storage.provider_batches import ProviderBatch
 
-Complaint = tuple[FileProblem, Failure]
+Judged = tuple[Complaint, Failure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class Named:
     suspects: Sequence[Sequence[int]]
 
 
-def named_by(complaints: Iterable[Complaint], one: ProviderBatch) -> Named:
+def named_by(complaints: Iterable[Judged], one: ProviderBatch) -> Named:
     """What the complaints about a file name; nothing where they name no line of it."""
     carried = list(one.carries())
     known = set(carried)
     bad: dict[int, Failure] = {}
     by_line: dict[int, Failure] = {}
     for problem, failure in complaints:
-        ids = [ordinal for ordinal in in_text(one.token, f"{problem.custom_id} {problem.message}") if ordinal in known]
+        ids = [ordinal for ordinal in in_text(one.token, f"{problem.record_id} {problem.message}") if ordinal in known]
         for ordinal in ids:
             bad.setdefault(ordinal, failure)
         if not ids and problem.line is not None and 0 <= problem.line <= len(carried):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from nightmill.domain.deadlines import NO_WINDOW
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable
 from nightmill.domain.failures import Seen, classify
-from nightmill.domain.progress import requests_done
+from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.domain.wording import counted
-from nightmill.providers.port import BatchSnapshot, BatchStatus
+from nightmill.providers.port import Handle
 from nightmill.stages.run_shard import refused, throttle
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.storage import batches, provider_batches
@@ -20,10 +21,10 @@ log = logging.getLogger(__name__)
 
 _NOT_KNOWN = ", which nightmill does not know,"  # in a batch's reason while it waits for such a status
 SLOWEST_POLL_S = 900.0  # of a status that nobody knows; the trigger does not watch it meanwhile
-LATE = timedelta(hours=48)  # twice the completion window of the Batch API
+LATE = timedelta(hours=24)  # after its window
 
 
-def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *, adopted: bool) -> ProviderBatch:
+def known(context: ShardContext, one: ProviderBatch, there: Handle | Snapshot, *, adopted: bool) -> ProviderBatch:
     """Note that the provider has it, and under which id."""
     done = provider_batches.move(
         context.conn,
@@ -31,14 +32,16 @@ def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *,
         one,
         ProviderBatchState.SUBMITTED,
         "adopted" if adopted else "created",
-        provider_id=snapshot.provider_id,
+        provider_id=there.provider_id,
         adopted=adopted,
-        raw_status=snapshot.raw_status,
+        raw_status=there.raw_status,
+        window_ends_at=there.window_ends_at,
+        results_until=there.results_until,
     )
     context.conn.commit()
     how = "adopted" if adopted else "sent"
     context.note(
-        f"provider batch {one.provider_batch_id}: {how} {counted(one.requests, 'request')} as {snapshot.provider_id}"
+        f"provider batch {one.provider_batch_id}: {how} {counted(one.requests, 'request')} as {there.provider_id}"
     )
     context.look_again_in(context.live.provider.poll_interval_s * 20)
     return done
@@ -47,7 +50,7 @@ def known(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot, *,
 def submitted(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     """Take the next step of a batch that the provider has."""
     assert one.provider_id is not None
-    snapshot = context.provider.poll(one.provider_id)
+    snapshot = context.transport.poll(one.provider_id)
     before, one = one, _noted(context, one, snapshot)
     context.note(f"provider batch {one.provider_batch_id}: {_progress(snapshot)}")
     if classify(Seen(batch_status=snapshot.status)) is not None:
@@ -55,7 +58,7 @@ def submitted(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     if before.unknown_since is not None:
         _known_again(context, before)
     if snapshot.status is BatchStatus.FAILED:
-        return refused.as_a_whole(context, one, snapshot.problems)
+        return refused.as_a_whole(context, one, snapshot.complaints)
     if before.taken_at is None and one.taken_at is not None:
         throttle.taken(context, one)
     if snapshot.status is BatchStatus.ENDED:
@@ -73,10 +76,10 @@ def again(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     already is taken where it cannot be asked."""
     assert one.provider_id is not None
     try:
-        return _noted(context, one, context.provider.poll(one.provider_id))
+        return _noted(context, one, context.transport.poll(one.provider_id))
     except (ProviderUnavailable, ProviderRefused) as fault:
         asked_to_wait = isinstance(fault, ProviderUnavailable) and fault.retry_after_s
-        if asked_to_wait or (one.output_file_id is None and one.error_file_id is None):
+        if asked_to_wait or not one.result_refs:
             raise
         return one
 
@@ -85,39 +88,31 @@ def refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:
     """Raises Blocked where it should have ended long ago. A cancelled batch is followed on."""
     if context.winding_down:
         return
-    if one.submitted_at is not None and context.env.now() > one.submitted_at + LATE:
+    if is_late(one, context.env.now()):
         raise Blocked(
-            f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after it was sent.",
+            f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after its window.",
             "Ask the provider, or cancel the batch there: what it finished is collected. Clear this task to wait on.",
         )
 
 
-def _noted(context: ShardContext, one: ProviderBatch, seen: BatchSnapshot) -> ProviderBatch:
-    now, usage, over = context.env.now(), seen.raw.get("usage"), seen.status is BatchStatus.ENDED
-    noted = provider_batches.record_poll(
-        context.conn,
-        context.holder,
-        one,
-        seen.raw_status,
-        dict(seen.counts) if seen.counts is not None else None,
-        output_file_id=seen.output_file_id,
-        error_file_id=seen.error_file_id,
-        usage=usage if over and isinstance(usage, dict) else None,
-        made_at=seen.created_at,
-        taken_at=now if over or seen.status is BatchStatus.RUNNING else None,
-        over_at=now if over else None,
-        unknown_at=now if seen.status is BatchStatus.UNKNOWN else None,
-    )
+def is_late(one: ProviderBatch, now: datetime) -> bool:
+    """Whether it should have ended long ago."""
+    sent_at = one.submitted_at
+    return sent_at is not None and now > (one.window_ends_at or sent_at + NO_WINDOW) + LATE
+
+
+def _noted(context: ShardContext, one: ProviderBatch, seen: Snapshot) -> ProviderBatch:
+    noted = provider_batches.record_poll(context.conn, context.holder, one, seen, context.env.now())
     context.conn.commit()
     return noted
 
 
-def _progress(snapshot: BatchSnapshot) -> str:
-    counts = snapshot.counts or {}
-    return f"{snapshot.raw_status} {requests_done(counts)}/{counts.get('total', '?')}"
+def _progress(snapshot: Snapshot) -> str:
+    total = "?" if snapshot.requests_total is None else snapshot.requests_total
+    return f"{snapshot.raw_status} {snapshot.requests_done or 0}/{total}"
 
 
-def _unknown(context: ShardContext, one: ProviderBatch, snapshot: BatchSnapshot) -> ProviderBatch:
+def _unknown(context: ShardContext, one: ProviderBatch, snapshot: Snapshot) -> ProviderBatch:
     """Nothing more is sent while nobody knows what the status means. After the declared time a person is asked; it is
     polled all the same, so that it goes on by itself once the status is known again."""
     context.send_nothing = True

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failures import Failure, FailureClass, classify_line_error
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
+from nightmill.domain.snapshots import Complaint
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import START_ANEW, counted
 from nightmill.jobs.rules.breaker import FEWEST
-from nightmill.providers.port import FileProblem
 from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.named_lines import Complaint, Named, named_by
+from nightmill.stages.run_shard.named_lines import Judged, Named, named_by
 from nightmill.storage import fence, provider_batches, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
@@ -39,7 +39,7 @@ MOST_OF_A_SHARD = 100
 MOST_NAMED = 8  # codes in one message
 
 
-def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[FileProblem]) -> ProviderBatch:
+def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Complaint]) -> ProviderBatch:
     """Do what can be done about a refused file. Raises Blocked where a person must act."""
     if context.winding_down:
         return abandon(context, one, "refused by the provider's validation")
@@ -87,7 +87,7 @@ _TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "its file of one requ
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
-def _all_alike(context: ShardContext, one: ProviderBatch, complaints: Sequence[Complaint]) -> bool:
+def _all_alike(context: ShardContext, one: ProviderBatch, complaints: Sequence[Judged]) -> bool:
     """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them. A
     file of suspects is expected to be."""
     lines = {problem.line for problem, _ in complaints if problem.line is not None and 0 < problem.line <= one.requests}
@@ -100,7 +100,7 @@ def _all_alike(context: ShardContext, one: ProviderBatch, complaints: Sequence[C
     return not any(carried <= set(group) for file in former for group in file.suspects or ())
 
 
-def _in_words(problem: FileProblem) -> str:
+def _in_words(problem: Complaint) -> str:
     """The code, and of a complaint about the batch itself its parameter and what is wrong with it. What is said of a
     line can quote a document."""
     if problem.line is not None or not problem.param:

@@ -15,9 +15,9 @@ import msgspec
 from nightmill.checks.checker import Checker
 from nightmill.domain.failures import Failure
 from nightmill.jobs.rules.repair import repairs
-from nightmill.providers.port import Answer, Unreadable
+from nightmill.providers.answers import Answer, Said, Unreadable
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.one_answer import Told, one_of
+from nightmill.stages.run_shard.one_answer import one_of
 from nightmill.stages.run_shard.result_lines import places
 from nightmill.storage import payloads, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
@@ -54,14 +54,14 @@ class RejectedAnswers:
         line = one_of(lines).line if lines else None
         if not isinstance(line, Answer) or not line.text:
             return None
-        verdict = self._checker.check_message(line.finish_reason, line.refusal, line.text, document, line.instead)
+        verdict = self._checker.check_message(line.ending, line.refusal, line.text, document, line.instead)
         return Rejected(line.text, verdict.message) if isinstance(verdict, Failure) else None
 
-    def _read(self, path: Path, offset: int, length: int) -> list[Told]:
+    def _read(self, path: Path, offset: int, length: int) -> list[Said]:
         with path.open("rb") as file:
             file.seek(offset)
             raw = file.read(length).rstrip(b"\r\n")
-        return [line for line in self._context.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
+        return [line.said for line in self._context.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
 
     def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
         for kind in ("output", "error"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nightmill.stages.run_shard.asking import Asking, Request
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.custom_ids import custom_id
+from nightmill.stages.run_shard.record_ids import record_id
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import FailedItem
@@ -88,4 +88,4 @@ def _requests(
     asking = Asking(context, {ordinal: one for ordinal, one in failed.items() if ordinal in wanted})
     documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
     for ordinal, tokens in wanted.items():
-        yield ordinal, asking.request(custom_id(token, ordinal), ordinal, tokens, documents.of(ordinal))
+        yield ordinal, asking.request(record_id(token, ordinal), ordinal, tokens, documents.of(ordinal))

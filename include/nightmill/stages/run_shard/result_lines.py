@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from nightmill.providers.port import BatchProvider, Unreadable
-from nightmill.stages.run_shard.custom_ids import in_raw_lines, ordinal_of
+from nightmill.providers.answers import Unreadable
+from nightmill.providers.provider import Provider
+from nightmill.stages.run_shard.record_ids import in_raw_lines, ordinal_of
 
 LAST = 2**62  # sorts lines without a readable id after all others
 
 
-def places(path: Path, token: str, provider: BatchProvider) -> Iterator[tuple[int, int, int]]:
+def places(path: Path, token: str, provider: Provider) -> Iterator[tuple[int, int, int]]:
     """(ordinal, offset, length) of each line that is not blank, as they stand in the file; `LAST` for an unreadable or
     foreign id. Only a line whose id is not written as nearly all servers do is parsed for it."""
-    search = in_raw_lines(token).search
+    search = in_raw_lines(token, provider.transport.id_key).search
     offset = 0
     with path.open("rb") as file:
         for raw in file:
@@ -25,13 +26,13 @@ def places(path: Path, token: str, provider: BatchProvider) -> Iterator[tuple[in
             offset += len(raw)
 
 
-def spoken_of(path: Path, token: str, provider: BatchProvider) -> Iterator[int | None]:
+def spoken_of(path: Path, token: str, provider: Provider) -> Iterator[int | None]:
     """For each line that is not blank the ordinal that it speaks of; LAST for somebody else's, None for a line that
     cannot be read.
 
     A line that was cut has more braces opened than closed, so only one whose braces do not pair is parsed.
     """
-    search = in_raw_lines(token).search
+    search = in_raw_lines(token, provider.transport.id_key).search
     with path.open("rb") as file:
         for raw in file:
             if raw.isspace():
@@ -41,9 +42,9 @@ def spoken_of(path: Path, token: str, provider: BatchProvider) -> Iterator[int |
             yield int(found[1]) if found and looks_whole else _parsed(raw, token, provider)
 
 
-def _parsed(raw: bytes, token: str, provider: BatchProvider) -> int | None:
+def _parsed(raw: bytes, token: str, provider: Provider) -> int | None:
     for line in provider.read_lines([raw.rstrip(b"\r\n")]):
         if not isinstance(line, Unreadable):
-            ordinal = ordinal_of(token, line.custom_id)
+            ordinal = ordinal_of(token, line.record_id)
             return LAST if ordinal is None else ordinal
     return None

@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from nightmill.checks.checker import Checker
+from nightmill.domain.endings import Ending
 from nightmill.domain.errors import AnswerTooLarge
 from nightmill.domain.failures import Failure, classify_line_error, never_processed
-from nightmill.domain.finish_reasons import Ending, ending
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.jobs.rules.repair import is_truncation, output_reserve
-from nightmill.providers.port import Embedding, LineError, ResultLine, Unreadable
+from nightmill.providers.answers import Failed, ResultLine, Said, Unreadable, Vector
 from nightmill.providers.result_files import BOM
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.custom_ids import ordinal_of
-from nightmill.stages.run_shard.one_answer import Told, one_of
+from nightmill.stages.run_shard.one_answer import one_of
+from nightmill.stages.run_shard.record_ids import ordinal_of
 from nightmill.stages.run_shard.result_lines import places, spoken_of
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
@@ -83,14 +83,14 @@ class ResultReader:
             self._seen.add(ordinal)
             yield self._arrival(ordinal, line, documents.of(ordinal) if self._checker.needs_payload else {})
 
-    def _that_count(self, paths: Sequence[Path]) -> Iterator[tuple[int, Told]]:
+    def _that_count(self, paths: Sequence[Path]) -> Iterator[tuple[int, Said]]:
         """The lines of all files in item order, without those that count for nothing."""
         for line in self._context.provider.read_lines(self._in_item_order(paths)):
             ordinal = self._ordinal(line)
             if ordinal is not None and not isinstance(line, Unreadable):
-                yield ordinal, line
+                yield ordinal, line.said
 
-    def _one_of(self, lines: Iterator[Told]) -> Told:
+    def _one_of(self, lines: Iterator[Said]) -> Said:
         first = next(lines)
         distinct, further = [first], 0
         for further, line in enumerate(lines, 1):  # noqa: B007
@@ -101,12 +101,12 @@ class ResultReader:
             self._odd["conflicting lines" if counts.conflicting else "repeated lines"] += further
         return counts.line
 
-    def _ordinal(self, line: ResultLine) -> int | None:
+    def _ordinal(self, line: ResultLine | Unreadable) -> int | None:
         """The item of a line that counts, or None for an unreadable, foreign or repeated one."""
         if isinstance(line, Unreadable):
             self._odd["unreadable lines"] += 1
             return None
-        ordinal = ordinal_of(self._batch.token, line.custom_id)
+        ordinal = ordinal_of(self._batch.token, line.record_id)
         if ordinal is None or ordinal not in self._known:
             self._odd["foreign lines"] += 1
             return None
@@ -115,22 +115,22 @@ class ResultReader:
             return None
         return ordinal
 
-    def _arrival(self, ordinal: int, line: Told, document: dict[str, Any]) -> Arrival:
+    def _arrival(self, ordinal: int, line: Said, document: dict[str, Any]) -> Arrival:
         usage = line.usage
         model = finish_reason = None
         processed = True
-        if isinstance(line, LineError):
+        if isinstance(line, Failed):
             verdict: Verdict = classify_line_error(line.status, line.code, line.message, line.type)
             refused = never_processed(line.status, line.code, line.message, line.type)
-            processed = not refused or bool(usage.prompt_tokens)
-        elif isinstance(line, Embedding):
+            processed = not refused or bool(usage.prompt)
+        elif isinstance(line, Vector):
             model = line.model
             verdict = self._checker.check_vector(line.vector, document)
         else:
             model, finish_reason = line.model, line.finish_reason
-            if finish_reason is not None and ending(finish_reason) is Ending.UNKNOWN:
+            if finish_reason is not None and line.ending is Ending.UNKNOWN:
                 self._odd["answers with an unknown finish_reason"] += 1
-            verdict = self._checker.check_message(finish_reason, line.refusal, line.text, document, line.instead)
+            verdict = self._checker.check_message(line.ending, line.refusal, line.text, document, line.instead)
         accepted = verdict if isinstance(verdict, Accepted) else None
         return Arrival(
             ordinal=ordinal,
@@ -138,11 +138,11 @@ class ResultReader:
             answer=accepted.answer if accepted else None,
             notes=accepted.notes if accepted else (),
             citations=accepted.citations if accepted else (),
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            cached_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            reasoning_tokens=usage.reasoning_tokens,
+            uncached_tokens=usage.uncached,
+            output_tokens=usage.output,
+            cache_read_tokens=usage.cache_read,
+            cache_write_tokens=usage.cache_write,
+            reasoning_tokens=usage.reasoning,
             odd_usage=usage.odd,
             model=model,
             finish_reason=finish_reason,

@@ -34,10 +34,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Nothing more can be done before a provider batch changes or `until` (UTC). `line` is for the log."""
+    """Nothing more can be done before a provider batch changes or `until` (UTC). `line` is for the log. What is watched
+    meanwhile is at `adapter` through `conn_id`, as the batch's contract pinned them."""
 
     until: datetime
     line: str
+    adapter: str
+    conn_id: str
 
 
 def wake(env: Environment, live: JobDefinition, shard_id: int, *, fresh: bool) -> Finished | Waiting:
@@ -176,7 +179,8 @@ def _wait(context: ShardContext) -> Waiting:
     wait_s = (until - now).total_seconds()
     shards.move(context.conn, context.shard, context.holder, to, _seen(context), wait_s, context.unsettled)
     context.conn.commit()
-    return Waiting(until, _line(context, f"waits until {until:%H:%M:%S} UTC or a change at the provider"))
+    pinned, line = context.pinned.job.provider, f"waits until {until:%H:%M:%S} UTC or a change at the provider"
+    return Waiting(until, _line(context, line), pinned.adapter, pinned.conn_id)
 
 
 def _block(context: ShardContext, fault: Blocked) -> None:

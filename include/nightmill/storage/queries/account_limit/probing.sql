@@ -3,7 +3,7 @@
 select limits.probe
 from nightmill.account_limit as limits
 join nightmill.provider_batch as probe on probe.provider_batch_id = limits.probe
-where limits.account = %(account)s and limits.refusals > 0 and probe.state in ('INTENT', 'UPLOADED', 'SUBMITTED')
+where limits.account = %(account)s and limits.refusals > 0 and probe.state in ('INTENT', 'CREATING', 'SUBMITTED')
     and probe.taken_at is null
     and probe.intent_at > clock_timestamp()
         - case probe.state when 'INTENT' then interval '15 minutes' else interval '6 hours' end

@@ -11,8 +11,8 @@ import openai
 
 from nightmill.domain.errors import NightmillError
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_client import open_client
-from nightmill.providers.openai_faults import fault_of
+from nightmill.providers.openai.client import open_client
+from nightmill.providers.openai.faults import fault_of
 from nightmill.providers.port import Routes
 
 ROUTES = ("/files", "/batches")

@@ -1,23 +1,12 @@
-"""Why a model stopped, in the words of the vendors: OpenAI, Anthropic, Mistral, Cohere, Google, DeepSeek, Zhipu, AWS,
-vLLM, TGI. Words are compared without case; blanks and hyphens count as underscores."""
+"""The words that vendors have for how an answer ended: OpenAI, Anthropic, Mistral, Cohere, Google, DeepSeek, Zhipu,
+AWS, vLLM, TGI. Words are compared without case; blanks and hyphens count as underscores. A dialect whose vendor means
+something else by one of them reads it itself."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import lru_cache
 
-
-class Ending(StrEnum):
-    """What a finish reason says of the answer beside it."""
-
-    FINISHED = "finished"  # the model ended it
-    TRUNCATED = "truncated"  # a limit of tokens ended it
-    FILTERED = "filtered"  # a rule of the provider took it back
-    REFUSED = "refused"  # the model declined
-    TOOLS = "tools"  # the model calls a tool and waits for what it returns
-    FAILED = "failed"  # generating broke off
-    UNKNOWN = "unknown"  # a word that nobody knows, or none: the answer is judged by its text
-
+from nightmill.domain.endings import Ending
 
 WORDS = {
     Ending.FINISHED: "stop eos eos_token end_of_sequence end_turn stop_sequence stop_token stop_word stop_str complete "

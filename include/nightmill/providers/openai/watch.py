@@ -10,13 +10,13 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError
+from nightmill.domain.snapshots import BatchStatus
 from nightmill.providers.cleaning import as_sent, identifier, word
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_client import open_async_client
-from nightmill.providers.openai_faults import fault_of, malformed
-from nightmill.providers.openai_listing import NO_LISTING, PAGE_SIZE, ListingWalk
-from nightmill.providers.openai_shapes import MalformedAnswerError, batch_snapshot, json_object, status_of
-from nightmill.providers.port import BatchStatus
+from nightmill.providers.openai.client import open_async_client
+from nightmill.providers.openai.faults import fault_of, malformed
+from nightmill.providers.openai.listing import NO_LISTING, PAGE_SIZE, ListingWalk
+from nightmill.providers.openai.shapes import MalformedAnswerError, batch_snapshot, json_object, status_of
 
 _DOING = "listing batches"
 MOST_BY_ID = 50  # calls of one interval; the shards' own wake-ups look at the others

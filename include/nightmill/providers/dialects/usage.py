@@ -1,4 +1,4 @@
-"""Usage as OpenAI and nearly compatible servers write it: which tokens were counted, and what cannot be.
+"""Usage as vendors and nearly compatible servers write it: which tokens were counted, and what cannot be.
 
 Numbers that contradict one another (more tokens from the cache than in the prompt, more reasoning than output, a total
 that is no sum of its parts) or that no request can have are not believed at all: a price made of them can be anything,
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nightmill.providers.answers import NO_USAGE, Usage
 from nightmill.providers.cleaning import storable, whole
-from nightmill.providers.port import Usage
 
 MOST_OF_A_REQUEST = 100_000_000  # tokens: ten times the largest context window that any model has
-NO_USAGE = Usage(None, None)
 _MOST_KEPT, _MOST_CHARACTERS = 50, 40  # values, and characters of each: it is kept once per request
 
 # Where each count may stand, by precedence. Chat completions; Responses and Anthropic; DeepSeek, Moonshot, OpenRouter.
@@ -63,18 +62,21 @@ def read_usage(usage: object, *, answered: bool = False, wrote: bool = False) ->
     if completion is not None and reasoning and total in {one + reasoning for one in sums} - sums:
         completion += reasoning  # the total says that the completion was counted without it (xAI)
         sums = {one + reasoning for one in sums}
-    found = Usage(prompt, completion, cached, written, reasoning)
+    of_cache = (cached or 0) + (written or 0)
     complete = prompt is not None and completion is not None
     if (
         (complete and total and total not in sums)
-        or not _adds_up(found)
+        or (prompt is not None and of_cache > prompt)
+        or (completion is not None and (reasoning or 0) > completion)
         or (answered and prompt == 0)
         or (wrote and completion == 0)
     ):
         return _odd(usage)
-    if prompt is None:
-        found = Usage(None, completion, None, None, reasoning)  # parts of nobody knows what
-    return found if completion is not None else Usage(prompt, None, found.cached_tokens, found.cache_write_tokens)
+    if completion is None:
+        reasoning = None
+    if prompt is None:  # parts of nobody knows what
+        return Usage(None, completion, None, None, reasoning)
+    return Usage(prompt - of_cache, completion, cached, written, reasoning)
 
 
 def _told(usage: Mapping[str, Any], places: tuple[tuple[str, ...], ...]) -> int | float | None:
@@ -103,11 +105,5 @@ def _counts_cache_apart(usage: Mapping[str, Any]) -> bool:
     )
 
 
-def _adds_up(found: Usage) -> bool:
-    of_cache = (found.cached_tokens or 0) + (found.cache_write_tokens or 0)
-    fits = found.prompt_tokens is None or of_cache <= found.prompt_tokens
-    return fits and (found.completion_tokens is None or (found.reasoning_tokens or 0) <= found.completion_tokens)
-
-
 def _odd(usage: dict[str, Any]) -> Usage:
-    return Usage(None, None, odd=storable(usage, _MOST_KEPT, _MOST_CHARACTERS))
+    return Usage(odd=storable(usage, _MOST_KEPT, _MOST_CHARACTERS))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any, Generic, Literal, TypeVar
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-import msgspec
-
+from nightmill.domain.snapshots import ERROR, OUTPUT, BatchStatus, Complaint, Snapshot, Stopped
 from nightmill.providers.cleaning import identifier, json_value, prose, storable, whole, word
-from nightmill.providers.port import BatchSnapshot, BatchStatus, FileProblem
 
 TOKEN_KEY = "nightmill_token"
 _LAST_YEAR = 2200  # a later time is a slip, and sums with it overflow
-_MOST_COUNTS = 20
+RESULTS_KEPT = timedelta(days=30)  # https://platform.openai.com/docs/guides/batch
 _KIND = re.compile(r"[a-z][a-z._]{0,40}")
 # The eight documented words; Azure capitalises them, some servers write American "canceled".
 _STATUSES = {
@@ -29,24 +27,6 @@ _STATUSES = {
     "canceled": BatchStatus.ENDED,
     "failed": BatchStatus.FAILED,
 }
-
-
-Body = TypeVar("Body")
-
-
-class DocumentedResponse(msgspec.Struct, Generic[Body], gc=False):
-    """The response part of a result line, with the body that its endpoint documents."""
-
-    status_code: Literal[200]
-    body: Body
-
-
-class DocumentedLine(msgspec.Struct, Generic[Body], gc=False):
-    """A result line as the API documents it: nearly every line. Whatever differs is read with more care."""
-
-    custom_id: str
-    response: DocumentedResponse[Body]
-    error: None = None
 
 
 class MalformedAnswerError(ValueError):
@@ -76,7 +56,7 @@ def file_id(body: bytes) -> str:
     return found
 
 
-def batch_snapshot(raw: Mapping[str, Any]) -> BatchSnapshot:
+def batch_snapshot(raw: Mapping[str, Any]) -> Snapshot:
     """The batch object in our words. Raises MalformedAnswerError when it has no id, or neither a status nor a kind.
 
     A status that is no word is one that nobody knows: what is paid for can still be asked for later.
@@ -86,27 +66,62 @@ def batch_snapshot(raw: Mapping[str, Any]) -> BatchSnapshot:
         raw_status = "unreadable"
     if not _is_a("batch", raw) or provider_id is None or raw_status is None:
         raise MalformedAnswerError("no batch object")
-    counts = _counts(raw.get("request_counts"))
-    output_file_id = identifier(raw.get("output_file_id"))
-    status = status_of(raw_status)
-    if status is BatchStatus.FAILED and (output_file_id or (counts or {}).get("completed", 0) > 0):
-        status = BatchStatus.ENDED  # it died half-way: something was executed and is paid for
-    if status is BatchStatus.UNKNOWN and output_file_id and _end_time(raw):
-        status = BatchStatus.ENDED  # whatever the word means: it names its end and its answers
-    return BatchSnapshot(
+    done, answered, total = _counts(raw.get("request_counts"))
+    named = ((OUTPUT, identifier(raw.get("output_file_id"))), (ERROR, identifier(raw.get("error_file_id"))))
+    result_refs = {name: ref for name, ref in named if ref is not None}
+    status = _status(raw, raw_status, OUTPUT in result_refs, answered or 0)
+    created_at, usage = read_time(raw.get("created_at")), raw.get("usage")
+    return Snapshot(
         provider_id=provider_id,
         status=status,
         raw_status=raw_status,
-        input_file_id=identifier(raw.get("input_file_id")) or "",
         token=token_of(raw),
-        created_at=read_time(raw.get("created_at")),
+        input_ref=identifier(raw.get("input_file_id")),
+        created_at=created_at,
         ended_at=_end_time(raw),
-        output_file_id=output_file_id,
-        error_file_id=identifier(raw.get("error_file_id")),
-        counts=counts,
-        problems=tuple(_problems(raw.get("errors"), raw.get("error"))),
+        window_ends_at=read_time(raw.get("expires_at")),
+        results_until=created_at and created_at + RESULTS_KEPT,
+        stopped=_stopped(raw_status),
+        requests_done=done,
+        requests_answered=answered,
+        requests_total=total,
+        result_refs=result_refs,
+        results_pending=status is BatchStatus.ENDED and _owes_results(raw_status, result_refs, done, answered, total),
+        complaints=tuple(_complaints(raw.get("errors"), raw.get("error"))),
+        reported_usage=storable(usage) if isinstance(usage, Mapping) else None,
         raw=storable(raw),
     )
+
+
+def _status(raw: Mapping[str, Any], raw_status: str, has_output: bool, answered: int) -> BatchStatus:
+    status = status_of(raw_status)
+    if status is BatchStatus.FAILED and (has_output or answered > 0):
+        return BatchStatus.ENDED  # it died half-way: something was executed and is paid for
+    if status is BatchStatus.UNKNOWN and has_output and _end_time(raw):
+        return BatchStatus.ENDED  # whatever the word means: it names its end and its answers
+    return status
+
+
+def _stopped(raw_status: str) -> Stopped | None:
+    bare = raw_status.strip().casefold()
+    if bare.startswith("cancel"):
+        return Stopped.CANCELLED
+    return Stopped.EXPIRED if bare.startswith("expire") else None
+
+
+def _owes_results(
+    raw_status: str, refs: Mapping[str, str], done: int | None, answered: int | None, total: int | None
+) -> bool:
+    """A batch that has ended does not name a file that its own counts promise. Providers do not update their batch
+    objects atomically, so it is asked again for a while."""
+    if OUTPUT in refs:
+        return False
+    if answered:
+        return True
+    if ERROR in refs:
+        return False
+    failed = (done or 0) - (answered or 0)
+    return failed > 0 or (raw_status.casefold() == "completed" and total != 0)
 
 
 def token_of(raw: Mapping[str, Any]) -> str | None:
@@ -163,25 +178,27 @@ def _iso_time(value: str) -> datetime | None:
         return None
 
 
-def _counts(value: object) -> dict[str, int] | None:
+def _counts(value: object) -> tuple[int | None, int | None, int | None]:
+    """Requests that are finished, those that brought an answer, and all."""
     if not isinstance(value, Mapping):
-        return None
-    known = {name: count for key, told in value.items() if (name := word(key)) and (count := whole(told)) is not None}
-    return dict(list(known.items())[:_MOST_COUNTS]) or None
+        return None, None, None
+    answered, failed, total = (whole(value.get(name)) for name in ("completed", "failed", "total"))
+    done = None if answered is None and failed is None else (answered or 0) + (failed or 0)
+    return done, answered, total
 
 
-def _problems(*told: object) -> Iterable[FileProblem]:
+def _complaints(*told: object) -> Iterable[Complaint]:
     """The complaints, as the API lists them; or as one object, or as text alone."""
     for errors in told:
         listed = errors.get("data") if isinstance(errors, Mapping) and "data" in errors else errors
         for entry in listed if isinstance(listed, list) else [listed]:
             if isinstance(entry, Mapping) and any(entry.get(name) for name in ("code", "type", "message")):
-                yield FileProblem(
+                yield Complaint(
                     code=word(entry.get("code")) or word(entry.get("type")) or "unknown",
                     message=prose(entry.get("message")) or "",
                     line=whole(entry.get("line")),
                     param=word(entry.get("param")) or "",
-                    custom_id=identifier(entry.get("custom_id")),
+                    record_id=identifier(entry.get("custom_id")),
                 )
             elif isinstance(entry, str) and entry.strip():
-                yield FileProblem(code="unknown", message=prose(entry) or "", line=None)
+                yield Complaint(code="unknown", message=prose(entry) or "", line=None)

@@ -14,15 +14,16 @@ import openai
 from nightmill.domain.errors import NightmillError, ProviderUnavailable
 from nightmill.providers.cleaning import as_sent
 from nightmill.providers.connection import LEAST_LINE_BYTES, ProviderConnection
-from nightmill.providers.openai_faults import fault_of, malformed, too_large
-from nightmill.providers.openai_http import (
+from nightmill.providers.openai.envelope import ID_KEY
+from nightmill.providers.openai.faults import fault_of, malformed, too_large
+from nightmill.providers.openai.http import (
     AS_FILE,
     RedirectedError,
     SlowAnswerError,
     hooks,
     settings,
 )
-from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
+from nightmill.providers.openai.shapes import MalformedAnswerError, json_object
 from nightmill.providers.result_files import ends_complete, holds_no_line
 
 _CHUNK = LEAST_LINE_BYTES  # so that a line which is too long shows at the ends of the pieces
@@ -68,7 +69,7 @@ class FileDownload:
         fault: NightmillError
         try:
             cut = self._fetch(part) or _shortfall(part, stated)
-            if cut is None and holds_no_line(part):
+            if cut is None and holds_no_line(part, ID_KEY):
                 raise MalformedAnswerError("no result lines, but a message such as an error")
             return cut
         except openai.BadRequestError as error:

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import httpx2
+import msgspec
 import openai
 
+from nightmill.domain.capabilities import Capabilities
 from nightmill.domain.errors import NightmillError, ProviderRefused
-from nightmill.jobs.settings.job import EMBEDDINGS, RESERVES
+from nightmill.domain.snapshots import Absent, BatchStatus, Found, LookupResult, Snapshot, Stopped, Unclear
+from nightmill.providers.answers import Reply, Unreadable
 from nightmill.providers.cleaning import as_sent, identifier
 from nightmill.providers.connection import ProviderConnection, RequestSpec
-from nightmill.providers.openai_client import open_client, without_retries
-from nightmill.providers.openai_download import FileDownload
-from nightmill.providers.openai_faults import create_fault, fault_of, malformed, submit_unknown
-from nightmill.providers.openai_lines import read_lines
-from nightmill.providers.openai_listing import NO_LISTING, PAGE_SIZE, ListingWalk, NoListingError, time_in
-from nightmill.providers.openai_requests import RequestEncoder
-from nightmill.providers.openai_shapes import (
+from nightmill.providers.openai.client import open_client, without_retries
+from nightmill.providers.openai.download import FileDownload
+from nightmill.providers.openai.envelope import ID_KEY, Wrapper, unwrap
+from nightmill.providers.openai.faults import create_fault, fault_of, malformed, submit_unknown
+from nightmill.providers.openai.listing import NO_LISTING, PAGE_SIZE, ListingWalk, NoListingError, time_in
+from nightmill.providers.openai.shapes import (
     TOKEN_KEY,
     MalformedAnswerError,
     batch_snapshot,
@@ -31,12 +33,11 @@ from nightmill.providers.openai_shapes import (
     read_time,
     token_of,
 )
-from nightmill.providers.port import BatchSnapshot, BatchStatus, Limits, ResultLine, SearchResult
+from nightmill.providers.port import Handle, Listing, ResultFile, Results, SentCreate
 
-# https://platform.openai.com/docs/guides/batch: 50,000 requests, 200 MB. The account's enqueued cap is not readable.
-OPENAI_LIMITS = Limits(requests_per_file=50_000, bytes_per_file=200_000_000, enqueued_prompt_tokens=None)
 _T = TypeVar("_T")
 _NOT_ASCII_WORD = re.compile(r"[^A-Za-z0-9_-]")
+_ANSWERED_ALL = (400, 404, 409, 413, 422)  # of a plain call: what it says is about the request
 
 
 @dataclass(slots=True)
@@ -46,30 +47,41 @@ class _Seen:
     behind: timedelta | None = None
 
 
-class OpenAIBatch:
-    """The synchronous adapter. Calls that are safe to repeat use the SDK's retries; creating a batch never does,
-    because the SDK sends no idempotency key and a second create is a second paid batch."""
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """What a walk of the listing found. `why` says what it lacks where it is not `complete`; `listed` is False where
+    the provider has no listing at all."""
 
-    def __init__(self, connection: ProviderConnection, request: RequestSpec, limits: Limits = OPENAI_LIMITS) -> None:
-        self.limits = limits
+    found: tuple[Snapshot, ...]
+    complete: bool
+    why: str = ""
+    listed: bool = True
+
+
+class OpenAIBatches:
+    """The transport. Calls that are safe to repeat use the SDK's retries; creating a batch never does, because the SDK
+    sends no idempotency key and a second create is a second paid batch."""
+
+    id_key = ID_KEY
+
+    def __init__(
+        self, connection: ProviderConnection, spec: RequestSpec, endpoint: str, capabilities: Capabilities
+    ) -> None:
+        self.capabilities = capabilities
         self._connection = connection
-        self._request = request
-        self._encoder = RequestEncoder(request)
-        self._larger: dict[int, RequestEncoder] = {}  # by output reserve
+        self._spec = spec
+        self._endpoint = endpoint
+        self._wrapper = Wrapper(endpoint)
         self._client = open_client(connection, connection.max_retries)
         self._once = without_retries(self._client)
 
-    def request_line(self, custom_id: str, messages: Sequence[Mapping[str, str]]) -> bytes:
-        return self._encoder.line(custom_id, messages)
+    def wrap(self, record_id: str, body: bytes) -> bytes:
+        return self._wrapper.wrap(record_id, body)
 
-    def with_output_reserve(self, custom_id: str, messages: Sequence[Mapping[str, str]], tokens: int) -> bytes:
-        if tokens not in self._larger:
-            limited = {name: tokens for name in RESERVES if name in self._request.parameters}
-            parameters = {**self._request.parameters, **limited}
-            self._larger[tokens] = RequestEncoder(replace(self._request, parameters=parameters))
-        return self._larger[tokens].line(custom_id, messages)
+    def unwrap(self, line: bytes) -> tuple[str, Reply] | Unreadable:
+        return unwrap(line)
 
-    def upload(self, path: Path) -> str:
+    def stage_input(self, path: Path) -> str:
         """The name that goes out is ASCII and ends in .jsonl, whatever the local one is: both are provider rules."""
         name = _NOT_ASCII_WORD.sub("_", path.name.partition(".")[0])[:80] + ".jsonl"
 
@@ -82,44 +94,49 @@ class OpenAIBatch:
 
         return self._repeatable(f"uploading {name}", send, file_id)
 
-    def submit(self, input_file_id: str, token: str) -> BatchSnapshot:
-        doing = f"creating a batch from file {input_file_id}"
+    def create(self, requests: str | Path, token: str) -> Handle:
+        doing = f"creating a batch from file {requests}"
         fault: NightmillError
         try:
             answer = self._once.batches.with_raw_response.create(
-                input_file_id=as_sent(input_file_id),
-                endpoint=cast(Any, self._request.endpoint),
-                completion_window=cast(Any, self._request.completion_window),
+                input_file_id=as_sent(str(requests)),
+                endpoint=cast(Any, self._endpoint),
+                completion_window=cast(Any, self._spec.completion_window),
                 metadata={TOKEN_KEY: token},
             )
-            return batch_snapshot(json_object(answer.http_response.content))
+            made = batch_snapshot(json_object(answer.http_response.content))
         except (openai.OpenAIError, httpx2.HTTPError) as error:
             fault = create_fault(error, doing, self._connection)
         except MalformedAnswerError as error:
             fault = submit_unknown(str(error), doing, self._connection)
+        else:
+            return Handle(made.provider_id, made.raw_status, made.window_ends_at, made.results_until)
         raise fault  # out here without the SDK's exception, whose text holds the provider's whole answer
 
-    def find_submitted(self, input_file_id: str, token: str, since: datetime) -> SearchResult:
+    def lookup(self, sent: SentCreate) -> LookupResult:
         """What was made "before" `since` can still be ours: the provider's clock counts, as it shows in its answers and
         in the birth of the input file, which it made before any batch of it."""
         seen = _Seen()
 
         def horizon() -> datetime | None:
-            times = [self._made_at(input_file_id), None if seen.behind is None else since - seen.behind]
+            made_at = self._made_at(sent.input_ref) if sent.input_ref is not None else None
+            times = [made_at, None if seen.behind is None else sent.since - seen.behind]
             return min((one for one in times if one is not None), default=None)
 
-        return self._search(
-            ListingWalk(since, horizon=horizon),
-            lambda entry, carried: identifier(entry.get("input_file_id")) == input_file_id or carried == token,
-            seen,
-        )
+        def ours(entry: Mapping[str, Any], carried: str | None) -> bool:
+            made_from = identifier(entry.get("input_file_id"))
+            return carried == sent.token or (made_from is not None and made_from == sent.input_ref)
 
-    def list_submitted(self, since: datetime) -> SearchResult:
-        return self._search(ListingWalk(since), lambda _, carried: carried is not None, _Seen())
+        search = self._search(ListingWalk(sent.since, horizon=horizon), ours, seen)
+        if search.found:
+            return Found(search.found[0], search.found[1:])
+        return Absent() if search.complete else Unclear(search.why, can_change=search.listed)
 
-    def poll(self, provider_id: str) -> BatchSnapshot:
-        """A 404 raises ProviderUnavailable: replicas lag behind, so the caller decides when a batch counts as lost."""
+    def list_ours(self, since: datetime) -> Listing:
+        search = self._search(ListingWalk(since), lambda _, carried: carried is not None, _Seen())
+        return Listing(search.found, search.complete, search.why)
 
+    def poll(self, provider_id: str) -> Snapshot:
         def send() -> bytes:
             return self._client.batches.with_raw_response.retrieve(as_sent(provider_id)).http_response.content
 
@@ -127,7 +144,7 @@ class OpenAIBatch:
             f"polling batch {provider_id}", send, lambda body: batch_snapshot(json_object(body)), lagging=True
         )
 
-    def cancel(self, provider_id: str) -> BatchSnapshot:
+    def cancel(self, provider_id: str) -> Snapshot:
         def send() -> bytes:
             return self._once.batches.with_raw_response.cancel(as_sent(provider_id)).http_response.content
 
@@ -139,25 +156,42 @@ class OpenAIBatch:
             if isinstance(refusal, ProviderRefused) and refusal.status in (401, 403):
                 raise
             now = self.poll(provider_id)  # an ended batch cannot be cancelled; that is as good
-            if now.status in (BatchStatus.ENDED, BatchStatus.FAILED) or now.raw_status.casefold().startswith("cancel"):
+            if now.status in (BatchStatus.ENDED, BatchStatus.FAILED) or now.stopped is Stopped.CANCELLED:
                 return now
             raise
 
-    def download(self, file_id: str, path: Path) -> int:
-        return FileDownload(self._client, self._connection, file_id, path).run()
+    def results(self, provider_id: str, refs: Mapping[str, str], folder: Path, stem: str) -> Results:
+        """Nobody says how many lines a file has; its size is checked."""
+        return Results([self._fetched(name, ref, folder / f"{stem}.{name}") for name, ref in refs.items()])
 
-    def read_lines(self, lines: Iterable[bytes]) -> Iterator[ResultLine]:
-        return read_lines(lines, vectors=self._request.endpoint == EMBEDDINGS)
+    def _fetched(self, name: str, ref: str, path: Path) -> ResultFile:
+        return ResultFile(name, path, FileDownload(self._client, self._connection, ref, path).run())
 
-    def delete_file(self, file_id: str) -> None:
+    def discard_input(self, ref: str) -> None:
         fault: NightmillError
         try:
-            self._client.files.with_raw_response.delete(as_sent(file_id))
+            self._client.files.with_raw_response.delete(as_sent(ref))
             return
         except openai.NotFoundError:
             return
         except (openai.OpenAIError, httpx2.HTTPError) as error:
-            fault = fault_of(error, f"deleting file {file_id}", self._connection, lagging=True)
+            fault = fault_of(error, f"deleting file {ref}", self._connection, lagging=True)
+        raise fault
+
+    def ask(self, body: bytes) -> Reply:
+        """Sent once: a second one would be paid too."""
+        fault: NightmillError
+        path = "/" + self._endpoint.removeprefix("/v1/")
+        try:
+            options: Any = {"headers": {"content-type": "application/json"}}
+            answer = self._once.post(path, cast_to=httpx2.Response, content=body, options=options)
+            return Reply(msgspec.Raw(answer.content), answer.status_code)
+        except openai.APIStatusError as error:
+            if error.status_code in _ANSWERED_ALL:
+                return Reply(msgspec.Raw(error.response.content or b"null"), error.status_code)
+            fault = fault_of(error, "asking for one answer", self._connection, lagging=False)
+        except (openai.OpenAIError, httpx2.HTTPError) as error:
+            fault = fault_of(error, "asking for one answer", self._connection, lagging=False)
         raise fault
 
     def close(self) -> None:
@@ -166,9 +200,9 @@ class OpenAIBatch:
 
     def _search(
         self, walk: ListingWalk, wanted: Callable[[Mapping[str, Any], str | None], bool], seen: _Seen
-    ) -> SearchResult:
+    ) -> _Search:
         """Walk the listing; `wanted` gets an entry and the token in its metadata. What is found needs no proof."""
-        found: list[BatchSnapshot] = []
+        found: list[Snapshot] = []
 
         def ours(entry: Mapping[str, Any]) -> bool:
             return wanted(entry, token_of(entry))
@@ -177,11 +211,11 @@ class OpenAIBatch:
             try:
                 fresh = walk.take(self._page(walk.after, seen), found=ours)
             except NoListingError as error:
-                return SearchResult(tuple(found), False, str(error), listed=False)
+                return _Search(tuple(found), False, str(error), listed=False)
             except MalformedAnswerError as error:
-                return SearchResult(tuple(found), False, f"its listing of batches is not the API's ({error})")
+                return _Search(tuple(found), False, f"its listing of batches is not the API's ({error})")
             found += [self._snapshot(entry, "looking for submitted batches") for entry in fresh if ours(entry)]
-        return SearchResult(tuple(found), walk.complete, walk.why)
+        return _Search(tuple(found), walk.complete, walk.why)
 
     def _page(self, after: str | None, seen: _Seen) -> dict[str, Any]:
         def send() -> bytes:
@@ -206,7 +240,7 @@ class OpenAIBatch:
         except (openai.OpenAIError, httpx2.HTTPError, MalformedAnswerError):
             return None
 
-    def _snapshot(self, entry: Mapping[str, Any], doing: str) -> BatchSnapshot:
+    def _snapshot(self, entry: Mapping[str, Any], doing: str) -> Snapshot:
         try:
             return batch_snapshot(entry)
         except MalformedAnswerError as error:

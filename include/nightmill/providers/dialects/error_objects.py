@@ -1,5 +1,5 @@
-"""Errors in result lines, in whatever shape a server writes them: an object, an object in an object, a list of them, a
-text, JSON in a text; with a number, digits or words where a status or code belongs."""
+"""Errors beside or in place of answers, in whatever shape a server writes them: an object, an object in an
+object, a list of them, a text, JSON in a text; with a number, digits or words where a status or code belongs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from nightmill.domain.error_words import status_in
 from nightmill.domain.failures import NO_CODE
+from nightmill.providers.answers import Failed, Usage
 from nightmill.providers.cleaning import json_value, prose, word
-from nightmill.providers.port import LineError, Usage
 
 _MOST_LEVELS = 8
 _NESTED = ("error", "errors", "message", "detail", "body")
@@ -27,8 +27,8 @@ def says_anything(error: object) -> bool:
     return any(error.values()) if isinstance(error, dict) else bool(error)
 
 
-def line_error(custom_id: str, status: int, errors: Sequence[object], usage: Usage) -> LineError:
-    """The error of a line, by what `errors` say of it: the first counts, the others say what it leaves out.
+def failed_by(status: int, errors: Sequence[object], usage: Usage) -> Failed:
+    """What failed, by what `errors` say of it: the first counts, the others say what it leaves out.
 
     `status` is the line's own, 0 when it carries none; where it is that of no error, one that an error holds counts.
     """
@@ -38,7 +38,7 @@ def line_error(custom_id: str, status: int, errors: Sequence[object], usage: Usa
     kind = _first(parts, _TYPES) or ""
     code = _first(parts, ("code",)) or kind or NO_CODE
     message = next((text for part in parts for name in _MESSAGES if (text := prose(part.get(name)))), "")
-    return LineError(custom_id, status, code, message, usage, kind)
+    return Failed(status, code, message, usage, kind)
 
 
 def _parts(error: object) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from nightmill.providers.cleaning import as_sent, identifier, word
-from nightmill.providers.openai_shapes import MalformedAnswerError, read_time
+from nightmill.providers.openai.shapes import MalformedAnswerError, read_time
 
 PAGE_SIZE = 100
 # Providers keep whole seconds, and not all of their machines the same time.

@@ -11,10 +11,10 @@ import openai
 from nightmill.domain.errors import NightmillError, ProviderRefused
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai_client import open_client
-from nightmill.providers.openai_faults import fault_of, malformed
-from nightmill.providers.openai_listing import time_in
-from nightmill.providers.openai_shapes import MalformedAnswerError, json_object
+from nightmill.providers.openai.client import open_client
+from nightmill.providers.openai.faults import fault_of, malformed
+from nightmill.providers.openai.listing import time_in
+from nightmill.providers.openai.shapes import MalformedAnswerError, json_object
 
 _DOING = "listing models"
 

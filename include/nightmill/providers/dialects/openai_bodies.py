@@ -1,22 +1,10 @@
-"""Result lines of chat completions: as loosely as servers write them, and as the API documents them."""
+"""Bodies of chat completions: as loosely as servers write them, and as the API documents them."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
 import msgspec
-
-
-class Response(msgspec.Struct):
-    status_code: Any = None
-    body: msgspec.Raw = msgspec.Raw(b"null")
-    error: Any = None
-
-
-class Line(msgspec.Struct):
-    custom_id: str
-    response: Response | None = None
-    error: Any = None
 
 
 class Message(msgspec.Struct):

@@ -1,0 +1,1 @@
+"""Dialects: the insides of requests and answers, whatever transport carries them."""
