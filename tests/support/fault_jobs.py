@@ -12,7 +12,8 @@ from support.pipeline import Pipeline
 from support.steps import counts
 
 Answers = list[tuple[str, float]]
-SIZES = [200, pytest.param(2_000, marks=pytest.mark.slow)]
+SMALL, LARGE = 200, 2_000
+SIZES = [SMALL, pytest.param(LARGE, marks=pytest.mark.slow)]
 SECONDS = 240
 
 
