@@ -12,7 +12,8 @@ from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import hint
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
 from nightmill.jobs.settings.adapters import adapters
-from nightmill.jobs.settings.job import RESERVES, Job
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.provider_settings import RESERVES
 
 _SECOND_ANSWERS = (
     "n best_of num_return_sequences num_generations num_completions num_choices num_samples candidate_count"
