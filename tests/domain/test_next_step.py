@@ -33,7 +33,6 @@ from nightmill.domain.step_facts import (
     Facts,
     Fetched,
     HeldBack,
-    NotShown,
     Refused,
     Rules,
     Seen,
@@ -120,11 +119,11 @@ def test_a_create_without_a_reply_is_looked_up_and_sent_again_only_once_it_is_ab
     assert step(CREATING, Absent(), after=QUIET) == GiveUp(GivenUp.ABSENT, discard_input=True)
 
 
-def test_the_provider_s_own_grace_lengthens_the_quiet_period() -> None:
+def test_where_the_job_names_no_quiet_period_the_provider_s_own_grace_counts() -> None:
     """C23"""
-    patient = rules(replace(PROVES, absence_grace=15 * MINUTE))
-    assert isinstance(step(CREATING, Absent(), patient, 15 * MINUTE - SECOND), Wait)
-    assert isinstance(step(CREATING, Absent(), patient, 15 * MINUTE), GiveUp)
+    patient = replace(rules(replace(PROVES, absence_grace=15 * MINUTE)), quiet_period=None)
+    assert isinstance(step(CREATING, Absent(), patient, 16 * MINUTE - SECOND), Wait)
+    assert isinstance(step(CREATING, Absent(), patient, 16 * MINUTE), GiveUp)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +186,7 @@ def test_a_running_batch_is_looked_at_rarely_and_the_account_s_probe_often() -> 
 
 def test_a_batch_that_never_ends_is_asked_about_whatever_the_provider_shows() -> None:
     """C16, C17, C28"""
-    for seen in (RUNNING, shown(BatchStatus.WAITING), UNKNOWN, NotShown(), Unreachable(Call.POLL)):
+    for seen in (RUNNING, shown(BatchStatus.WAITING), UNKNOWN, Unreachable(Call.POLL)):
         asks = step(SENT, seen, after=48 * HOUR + SECOND)
         assert isinstance(asks, AskPerson)
         assert asks.look_again is None
@@ -206,13 +205,6 @@ def test_an_unknown_status_is_polled_with_growing_pauses_then_asked_and_polled_o
     assert isinstance(asks, AskPerson)
     assert asks.look_again == START + 6 * HOUR + 15 * MINUTE
     assert "'paused'" in asks.cause
-
-
-def test_a_batch_that_is_not_shown_a_moment_after_its_create_is_waited_for() -> None:
-    """C23"""
-    waits = step(SENT, NotShown(), after=SECOND)
-    assert isinstance(waits, Wait)
-    assert waits.what is WaitsFor.SHOWN_AGAIN
 
 
 def test_a_provider_that_asks_to_be_left_alone_is_left_alone_for_a_day_at_most() -> None:

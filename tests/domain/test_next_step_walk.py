@@ -29,6 +29,7 @@ from support.step_examples import (
 )
 
 from nightmill.domain.capabilities import Capabilities, Input, Lookup
+from nightmill.domain.limits import Dimensions
 from nightmill.domain.next_step import next_step
 from nightmill.domain.snapshots import Absent, BatchStatus, Unclear
 from nightmill.domain.states import ProviderBatchState
@@ -40,7 +41,6 @@ from nightmill.domain.step_facts import (
     Fetched,
     HeldBack,
     NoRoom,
-    NotShown,
     Refused,
     Rules,
     Seen,
@@ -69,7 +69,6 @@ Combination = tuple[Facts, Seen, Rules, datetime]
 STATUSES: Sequence[Seen] = (
     None,
     *(shown(status) for status in BatchStatus),
-    NotShown(),
     Absent(),
     Unclear("its listing repeats entries"),
     Unclear("it has no listing", can_change=False),
@@ -78,7 +77,7 @@ STATUSES: Sequence[Seen] = (
     *map(Unreachable, Call),
     *(Refused(call, "It refuses.", "Correct it.") for call in Call),
     NoRoom(),
-    TooLarge(),
+    TooLarge(Dimensions(bytes=True, requests=False)),
     HeldBack(),
     Fetched(0),
     Fetched(3),

@@ -18,7 +18,7 @@ HOUR = timedelta(hours=1)
 PROVES = Capabilities(
     create_is_idempotent=False,
     lookup=Lookup.METADATA,
-    absence_grace=timedelta(),
+    absence_grace=timedelta(seconds=180),
     input=Input.FILE,
     most_requests=50_000,
     most_bytes=200_000_000,
@@ -33,7 +33,7 @@ RULES = Rules(
     conn_id="provider",
     poll_interval=timedelta(seconds=30),
     create_timeout=timedelta(seconds=60),
-    quiet_period=timedelta(seconds=180),
+    quiet_period=None,
     results_grace=timedelta(minutes=15),
     unknown_status=timedelta(hours=6),
     abandoned_after=timedelta(days=7),

@@ -17,7 +17,6 @@ from nightmill.domain.step_facts import (
     Call,
     Facts,
     Fetched,
-    NotShown,
     Rules,
     Seen,
     Unanswered,
@@ -245,7 +244,7 @@ class Shard:
         assert taken is not None
         file.polls += 1
         if file.polls == 1 and file.plan.unreachable:
-            return Unreachable(Call.POLL) if file.facts.provider_batch_id % 2 else NotShown()
+            return Unreachable(Call.POLL)
         status = self.provider.status(taken, self.now)
         is_unknown = status is BatchStatus.UNKNOWN
         since = (file.facts.unknown_since or self.now) if is_unknown else None

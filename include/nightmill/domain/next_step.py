@@ -22,7 +22,6 @@ from nightmill.domain.step_facts import (
     HeldBack,
     MaySend,
     NoRoom,
-    NotShown,
     Refused,
     Rules,
     Seen,
@@ -177,17 +176,15 @@ def _at_provider(facts: Facts, seen: Seen, rules: Rules, now: datetime) -> Step:
             return GiveUp(GivenUp.REFUSED_FILE)
         case Refused():
             return asked_of_a_call(facts, seen)
-        case (
-            Snapshot(status=BatchStatus.UNKNOWN | BatchStatus.WAITING | BatchStatus.RUNNING)
-            | NotShown()
-            | Unreachable()
-        ):
+        case Unreachable():
+            return _not_ended(facts, seen, rules, now)
+        case Snapshot(status=BatchStatus.WAITING | BatchStatus.RUNNING | BatchStatus.UNKNOWN):
             return _not_ended(facts, seen, rules, now)
         case _:
             return Poll(stop=rules.winding_down)
 
 
-def _not_ended(facts: Facts, seen: Snapshot | NotShown | Unreachable, rules: Rules, now: datetime) -> Step:
+def _not_ended(facts: Facts, seen: Snapshot | Unreachable, rules: Rules, now: datetime) -> Step:
     late_at = (facts.submitted_at or facts.intent_at) + rules.late_after
     if now > late_at and not rules.winding_down:
         return overdue(facts, rules)
@@ -195,8 +192,6 @@ def _not_ended(facts: Facts, seen: Snapshot | NotShown | Unreachable, rules: Rul
     match seen:
         case Unreachable(retry_after_s=retry_after_s):
             return wait_for_answer(WaitsFor.PROVIDER, rules, now, retry_after_s, late_at)
-        case NotShown():
-            return until(WaitsFor.SHOWN_AGAIN, now, rules.poll_interval, late_at, sends_nothing=True)
         case Snapshot(status=BatchStatus.UNKNOWN):
             return _status_unknown(facts, rules, now, late_at)
         case Snapshot():
@@ -228,12 +223,10 @@ def _ended(facts: Facts, seen: Seen, rules: Rules, now: datetime) -> Step:
             return _answers_missing(facts, missing, rules, now)
         case Refused(call=Call.FETCH) if facts.results_until is not None and now >= facts.results_until:
             return results_gone(facts, facts.results_until)
-        case Unreachable(call=Call.POLL, retry_after_s=None) | Refused(call=Call.POLL) | NotShown() if named:
+        case Unreachable(call=Call.POLL, retry_after_s=None) | Refused(call=Call.POLL) if named:
             return Collect()  # what is known already is taken where it cannot be asked again
         case Unreachable():
             return without_answer(facts, seen, rules, now)
-        case NotShown():
-            return without_answer(facts, Unreachable(Call.POLL), rules, now)
         case Refused():
             return asked_of_a_call(facts, seen)
         case Snapshot():
@@ -268,10 +261,18 @@ def _owes_none(facts: Facts, missing: int) -> bool:
 
 def _wound_down(facts: Facts, step: Wait | AskPerson, rules: Rules, now: datetime) -> Step:
     """Nobody clears a task of a cancelled batch: it is looked at again by the next sweep, and given up in the end."""
+    if found := not_ended_in_time(facts, rules, now):
+        return found
+    if isinstance(step, Wait):
+        return step
+    return AskPerson(step.cause, step.remedy, step.command, now + rules.poll_interval, blocks=False)
+
+
+def not_ended_in_time(facts: Facts, rules: Rules, now: datetime) -> AskPerson | GiveUp | None:
+    """What becomes of a provider batch of a cancelled batch, whatever can be asked of it; None before its time is over.
+    One that the provider still has is followed as long as its results are kept there."""
     if now <= facts.since + rules.late_after:
-        if isinstance(step, Wait):
-            return step
-        return AskPerson(step.cause, step.remedy, step.command, now + rules.poll_interval, blocks=False)
+        return None
     if facts.state is ProviderBatchState.SUBMITTED and now <= facts.since + rules.followed:
         return not_wound_down(facts, look_again=now + rules.poll_interval)
     return GiveUp(GivenUp.NEVER_WOUND_DOWN)

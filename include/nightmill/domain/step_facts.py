@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from nightmill.domain.capabilities import Capabilities, Input
+from nightmill.domain.limits import Dimensions, Limit
 from nightmill.domain.snapshots import Absent, Snapshot, Unclear
 from nightmill.domain.states import ProviderBatchState
 
@@ -73,23 +74,21 @@ class Call(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class NotShown:
-    """The provider says that it has no such batch, of one that it made: its replicas lag behind."""
-
-
-@dataclass(frozen=True, slots=True)
 class Unanswered:
     """The create call ended without an answer that can be trusted: the provider may or may not have taken it."""
 
     retry_after_s: float | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """A call surely did nothing, and the same call can succeed later."""
+    """A call surely did nothing, and the same call can succeed later; also "not found" of what the provider made, since
+    its replicas lag behind."""
 
     call: Call
     retry_after_s: float | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +98,22 @@ class Refused:
     call: Call
     cause: str
     remedy: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
     """The account has as much under way as it may, or is asked to slow down."""
 
+    limit: Limit = Limit.QUEUE
+    retry_after_s: float | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class TooLarge:
     """It is larger than the provider takes."""
+
+    found: Dimensions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,20 +130,7 @@ class Fetched:
 
 # None: nothing was asked in this wake-up so far. What changes its state (found, created, ended, collected) is recorded
 # at once and stands in the facts.
-Seen = (
-    Snapshot
-    | NotShown
-    | Absent
-    | Unclear
-    | Unanswered
-    | Unreachable
-    | Refused
-    | NoRoom
-    | TooLarge
-    | HeldBack
-    | Fetched
-    | None
-)
+Seen = Snapshot | Absent | Unclear | Unanswered | Unreachable | Refused | NoRoom | TooLarge | HeldBack | Fetched | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +173,7 @@ class Rules:
     conn_id: str
     poll_interval: timedelta
     create_timeout: timedelta
-    quiet_period: timedelta
+    quiet_period: timedelta | None  # None: the adapter's own
     results_grace: timedelta
     unknown_status: timedelta
     abandoned_after: timedelta
@@ -201,7 +193,8 @@ class Rules:
     @property
     def absent_after(self) -> timedelta:
         """So long after a create call, its absence is proved by a complete listing without it."""
-        return max(self.create_timeout + self.quiet_period, self.capabilities.absence_grace)
+        grace = self.capabilities.absence_grace if self.quiet_period is None else self.quiet_period
+        return self.create_timeout + grace
 
     @property
     def late_after(self) -> timedelta:

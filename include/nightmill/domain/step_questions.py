@@ -48,10 +48,12 @@ def cannot_tell(facts: Facts, seen: Unclear) -> AskPerson:
     if seen.candidates:
         where = f"Look at {', '.join(one.provider_id for one in seen.candidates)} there: one of them may be it."
     elif facts.input_ref is not None:
-        where = f"Look there for a batch made from the file {facts.input_ref} or with the token {facts.token} in its "
-        where += "metadata."
+        where = f"Look there for a batch made from {facts.input_ref} or with the token {facts.token}."
     else:
-        where = f"Look there for a batch of {counted(facts.requests, 'request')} whose ids begin with {facts.token}."
+        where = (
+            f"Look there for a batch of {counted(facts.requests, 'request')} with the token {facts.token}, or whose "
+        )
+        where += "ids begin with it."
     return AskPerson(
         f"The reply to the create of provider batch {facts.provider_batch_id} was lost, and whether the provider took "
         f"it cannot be told: {seen.why}.",
@@ -137,4 +139,4 @@ def _lost_create(facts: Facts) -> str:
 
 
 def _hours(span: timedelta) -> str:
-    return str(span)
+    return f"{span.total_seconds() / 3600:.0f} h"

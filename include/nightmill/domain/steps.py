@@ -92,7 +92,6 @@ class WaitsFor(StrEnum):
     PROVIDER = "the provider, which gives no answer now"
     CREATE_SEEN = "the provider, to show whether it took the batch"
     CANDIDATES = "the batches at the provider that may be this one, to end: the ids in their results prove it"
-    SHOWN_AGAIN = "the provider, to show the batch again"
     STATUS = "the provider, to show a status that nightmill knows"
     END = "the provider, to end the batch"
     STOPPED = "the provider, to stop the batch"
@@ -148,7 +147,6 @@ ENDINGS: Mapping[WaitsFor, Ending] = {
         "the provider's window and 6 h (30 h), then a person is asked; it is never sent again before",
         "the batch is BLOCKED: [lost creates](#lost-creates)",
     ),
-    WaitsFor.SHOWN_AGAIN: Ending("twice the provider's window (48 h)", "the batch is BLOCKED"),
     WaitsFor.STATUS: Ending(
         "provider.unknown_status_s (6 h), then a person is asked; it is polled on, and goes on by itself once the "
         "status is known",

@@ -7,7 +7,11 @@ from nightmill.domain.snapshots import Snapshot
 from nightmill.domain.states import ProviderBatchState
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, provider_batches, shards
+from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
+
+_TAKEN = "a person says that the provider took it"
+_NOT_TAKEN = "a person says that the provider did not take it"
 
 
 def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> ProviderBatch:
@@ -30,15 +34,14 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
             if taken_as is None:
                 if one.input_file_id is not None:  # a call that is still on its way then finds nothing to execute
                     provider.transport.discard_input(one.input_file_id)
-                to, reason, facts = ProviderBatchState.ABANDONED, "a person says that the provider did not take it", {}
-            else:
-                found = provider.transport.poll(taken_as)
-                _refuse_another(one, found)
-                to, reason = ProviderBatchState.SUBMITTED, "a person says that the provider took it"
-                facts = {"provider_id": found.provider_id, "adopted": True, "raw_status": found.raw_status}
-        done = provider_batches.move(conn, holder, one, to, reason, **facts)
-        conn.commit()
-        return done
+                with writing(conn, holder):
+                    return provider_batches.abandoned(conn, holder, one, _NOT_TAKEN)
+            found = provider.transport.poll(taken_as)
+            _refuse_another(one, found)
+            with writing(conn, holder):
+                return provider_batches.created(
+                    conn, holder, one, found.provider_id, found.raw_status, adopted=True, reason=_TAKEN
+                )
 
 
 def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:

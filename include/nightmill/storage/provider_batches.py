@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cache
 from typing import Any
 
@@ -19,7 +20,9 @@ from psycopg.types.multirange import Int8Multirange
 
 from nightmill.domain.errors import IllegalTransition
 from nightmill.domain.progress import requests_done
+from nightmill.domain.snapshots import ERROR, OUTPUT, BatchStatus, Snapshot
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
+from nightmill.domain.step_facts import Facts
 from nightmill.storage import fence, sql
 from nightmill.storage.ranges import multirange
 from nightmill.storage.session import Connection, refusals
@@ -84,6 +87,35 @@ class ProviderBatch:
     def stopped_by_hand(self) -> bool:
         """Whether somebody else than nightmill cancelled it at the provider."""
         return (self.raw_status or "").casefold().startswith("cancel") and self.stop_asked_at is None
+
+    def facts(self, *, is_probe: bool = False) -> Facts:
+        """It as `next_step` reads it. `is_probe`: the account's other files wait for what becomes of it."""
+        counts = self.counts
+        return Facts(
+            provider_batch_id=self.provider_batch_id,
+            batch_id=self.batch_id,
+            shard_id=self.shard_id,
+            state=self.state,
+            account=self.account,
+            token=self.token,
+            requests=self.requests,
+            intent_at=self.intent_at,
+            input_ref=self.input_file_id,
+            create_at=self.uploaded_at,
+            submitted_at=self.submitted_at,
+            provider_id=self.provider_id,
+            raw_status=self.raw_status,
+            unknown_since=self.unknown_since,
+            over_at=self.over_at,
+            ended_at=self.ended_at,
+            total=counts.get("total") if counts else None,
+            finished=requests_done(counts) if counts else None,
+            answered=counts.get("completed", 0) if counts else 0,
+            answers_named=self.output_file_id is not None,
+            errors_named=self.error_file_id is not None,
+            stopped_by_hand=self.stopped_by_hand,
+            is_probe=is_probe,
+        )
 
     def carries(self) -> Iterable[int]:
         """Every ordinal it carries, in order."""
@@ -181,13 +213,73 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
     return row
 
 
-def move(
+class Refusal(StrEnum):
+    """How a provider refused a whole file."""
+
+    CAPACITY = "capacity"  # no room now
+    SIZE = "size"  # too large
+    NAMED = "named"  # for lines that it names, by number or id
+    UNNAMED = "unnamed"  # it does not say for which
+
+
+def staged(conn: Connection, holder: fence.Holder, batch: ProviderBatch, input_ref: str) -> ProviderBatch:
+    """Note under which reference the provider has its requests. Raises IllegalTransition unless it is INTENT."""
+    fence.enter(conn, holder)
+    values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": input_ref}
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(_returning("provider_batch_record_file"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
+    return row
+
+
+def create_goes_out(conn: Connection, holder: fence.Holder, batch: ProviderBatch) -> ProviderBatch:
+    """Its create call is about to leave: from here on it may have to be paid for."""
+    return _edge(conn, holder, batch, ProviderBatchState.UPLOADED, "its create call goes out")
+
+
+def created(
     conn: Connection,
     holder: fence.Holder,
     batch: ProviderBatch,
-    to: ProviderBatchState,
-    reason: str,
-    **facts: Any,
+    provider_id: str,
+    raw_status: str,
+    *,
+    adopted: bool = False,
+    reason: str = "",
+) -> ProviderBatch:
+    """The provider has it under that id. `adopted`: its reply was lost, and it was found there."""
+    reason = reason or ("adopted" if adopted else "created")
+    facts = {"provider_id": provider_id, "adopted": adopted, "raw_status": raw_status}
+    return _edge(conn, holder, batch, ProviderBatchState.SUBMITTED, reason, **facts)
+
+
+def ended(conn: Connection, holder: fence.Holder, batch: ProviderBatch) -> ProviderBatch:
+    """The provider executes nothing more of it."""
+    return _edge(conn, holder, batch, ProviderBatchState.ENDED, f"the provider says {batch.raw_status}")
+
+
+def collected(conn: Connection, holder: fence.Holder, batch: ProviderBatch, told: str = "") -> ProviderBatch:
+    """All of its results are in the ledger. `told` is what its results, its counts and what was sent say of each
+    other, where they do not agree."""
+    return _edge(conn, holder, batch, ProviderBatchState.COLLECTED, told or "every line is in the ledger")
+
+
+def abandoned(
+    conn: Connection,
+    holder: fence.Holder,
+    batch: ProviderBatch,
+    why: str,
+    refused: Refusal | None = None,
+    suspects: Sequence[Sequence[int]] | None = None,
+) -> ProviderBatch:
+    """It is given up; its items are free again. `suspects` are groups of ordinals that the refusal's lines may be."""
+    groups = [list(group) for group in suspects] if suspects else None
+    return _edge(conn, holder, batch, ProviderBatchState.ABANDONED, why, refused=refused, suspects=groups)
+
+
+def _edge(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, to: ProviderBatchState, reason: str, **facts: Any
 ) -> ProviderBatch:
     """Take one edge under the shared fence and record what was learned with it (column names as keywords)."""
     if to not in PROVIDER_BATCH_EDGES[batch.state]:
@@ -200,8 +292,8 @@ def move(
         "from_state": str(batch.state),
         "to_state": str(to),
         "reason": reason,
-        **dict.fromkeys(_FACTS),
-        **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
+        **dict.fromkeys(_LEARNED),
+        **{name: Jsonb(value) if isinstance(value, list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
         row = cursor.execute(_returning("provider_batch_move"), values).fetchone()
@@ -212,7 +304,7 @@ def move(
     return row
 
 
-_FACTS = (
+_LEARNED = (
     "input_file_id",
     "provider_id",
     "adopted",
@@ -227,37 +319,35 @@ _FACTS = (
 )
 
 
-def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, file_id: str) -> ProviderBatch:
-    """Note under which id the provider has the request file. Raises IllegalTransition unless the batch is INTENT."""
-    fence.enter(conn, holder)
-    values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
-    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_record_file"), values).fetchone()
-    if row is None:
-        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
-    return row
-
-
-def record_poll(
-    conn: Connection,
-    holder: fence.Holder,
-    batch: ProviderBatch,
-    raw_status: str,
-    counts: dict[str, int] | None,
-    **facts: Any,
+def polled(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, seen: Snapshot, now: datetime
 ) -> ProviderBatch:
-    """Note what the provider says just now, without an edge. `facts` are `output_file_id` and `error_file_id` (what was
-    named once stays named), `usage`, `made_at` by its clock, and `taken_at`, `over_at` or `unknown_at`: now, where it
-    is past its validation, has ended, or shows a status that nobody knows."""
+    """Note what the provider says just now, without an edge. Results that were named once stay named."""
     fence.enter(conn, holder)
-    values = dict.fromkeys(_SEEN) | facts
-    values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}
-    values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
+    is_over, usage, counts = seen.status is BatchStatus.ENDED, seen.reported_usage, _counts(seen)
+    values = {
+        "provider_batch_id": batch.provider_batch_id,
+        "raw_status": seen.raw_status,
+        "counts": None if counts is None else Jsonb(counts),
+        "output_file_id": seen.result_refs.get(OUTPUT),
+        "error_file_id": seen.result_refs.get(ERROR),
+        "usage": Jsonb(dict(usage)) if is_over and usage is not None else None,
+        "made_at": seen.created_at,
+        "taken_at": now if is_over or seen.status is BatchStatus.RUNNING else None,
+        "over_at": now if is_over else None,
+        "unknown_at": now if seen.status is BatchStatus.UNKNOWN else None,
+    }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
         return cursor.execute(_returning("provider_batch_poll"), values).fetchone() or batch
 
 
-_SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "over_at", "unknown_at")
+def _counts(seen: Snapshot) -> dict[str, int] | None:
+    told = {
+        "total": seen.requests_total,
+        "completed": seen.requests_answered,
+        "failed": None if seen.requests_done is None else seen.requests_done - (seen.requests_answered or 0),
+    }
+    return {name: count for name, count in told.items() if count is not None} or None
 
 
 def note_stop_asked(conn: Connection, provider_batch_id: int) -> None:
