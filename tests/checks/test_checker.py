@@ -3,6 +3,7 @@
 import pytest
 
 from nightmill.checks.checker import Checker
+from nightmill.domain.endings import Ending
 from nightmill.domain.failures import Failure
 from nightmill.jobs.contract import JobDefinition
 
@@ -17,16 +18,16 @@ OUTPUT = b"from pydantic import BaseModel\nclass Output(BaseModel):\n    title: 
 @pytest.mark.parametrize(
     ("parameters", "advice"),
     [
-        ("{max_completion_tokens: 9}", "raise max_completion_tokens in provider.parameters, or repair."),
-        ("{max_tokens: 9}", "raise max_tokens in provider.parameters, or repair."),
-        ("{max_tokens: 9, max_completion_tokens: 9}", "raise max_completion_tokens in provider.parameters, or repair."),
-        ("{temperature: 0}", "provider.parameters set no limit, so the model's own one cut it: ask for shorter"),
-        ("{max_tokens: null}", "provider.parameters set no limit, so the model's own one cut it: ask for shorter"),
+        ("{max_completion_tokens: 9}", "raise provider.parameters.max_completion_tokens, or repair."),
+        ("{max_tokens: 9}", "raise provider.parameters.max_tokens, or repair."),
+        ("{max_tokens: 9, max_completion_tokens: 9}", "raise provider.parameters.max_completion_tokens, or repair."),
+        ("{temperature: 0}", "job.yaml sets no limit, so the model's own one cut it: ask for shorter"),
+        ("{max_tokens: null}", "job.yaml sets no limit, so the model's own one cut it: ask for shorter"),
     ],
 )
 def test_advice_on_a_cut_answer_names_the_parameter_that_the_job_sets(parameters: str, advice: str) -> None:
     files = {"job.yaml": (JOB % parameters).encode(), "prompt.md": b"{{ body }}", "output.py": OUTPUT}
-    verdict = Checker(JobDefinition("v", files)).check_message("length", False, '{"title": "a', {})
+    verdict = Checker(JobDefinition("v", files)).check_message(Ending.TRUNCATED, False, '{"title": "a', {})
     assert isinstance(verdict, Failure)
     assert verdict.code == "truncated"
     assert verdict.message.startswith(f"the answer ended at the token limit; {advice}")

@@ -19,7 +19,7 @@ source:
 provider:
   conn_id: provider
   model: embed-1
-  endpoint: /v1/embeddings
+  task: embeddings
   parameters: {dimensions: 3}
 publish: {view: vectors}
 """

@@ -25,7 +25,7 @@ from support.step_examples import (
 
 from nightmill.domain.capabilities import Capabilities, Input, Lookup
 from nightmill.domain.next_step import next_step
-from nightmill.domain.snapshots import Absent, BatchStatus, Unclear
+from nightmill.domain.snapshots import Absent, BatchStatus, Stopped, Unclear
 from nightmill.domain.step_facts import (
     Blocked,
     Broken,
@@ -191,7 +191,9 @@ def test_a_batch_that_never_ends_is_asked_about_whatever_the_provider_shows() ->
         assert isinstance(asks, AskPerson)
         assert asks.look_again is None
     slow = rules(replace(PROVES, window=timedelta(days=7)))
-    assert isinstance(step(SENT, RUNNING, slow, timedelta(days=14)), Wait)
+    assert isinstance(step(SENT, RUNNING, slow, timedelta(days=8)), Wait)
+    told = replace(SENT, window_ends_at=START + timedelta(days=9))
+    assert isinstance(step(told, RUNNING, after=timedelta(days=10)), Wait)
 
 
 def test_an_unknown_status_is_polled_with_growing_pauses_then_asked_and_polled_on() -> None:
@@ -235,14 +237,14 @@ def test_answers_that_an_ended_batch_owes_are_waited_for_within_the_grace_and_th
 
 def test_what_a_stopped_or_expired_batch_did_not_execute_is_not_waited_for() -> None:
     """C05"""
-    cut = replace(ENDED, raw_status="expired", finished=97)
+    cut = replace(ENDED, stopped=Stopped.EXPIRED, finished=97)
     assert step(cut, Fetched(3)) == Collect(lose_missing=True)
     assert isinstance(step(replace(cut, finished=98), Fetched(3)), Wait)
 
 
 def test_paid_answers_in_results_that_are_never_named_are_asked_about_before_they_count_as_lost() -> None:
     """C04"""
-    unnamed = replace(ENDED, answers_named=False)
+    unnamed = replace(ENDED, results_named=False, answers_named=False)
     asks = step(unnamed, Fetched(100), after=HOUR)
     assert isinstance(asks, AskPerson)
     assert "100 answers, which are paid for" in asks.cause
@@ -253,7 +255,7 @@ def test_what_an_ended_batch_named_is_collected_where_it_cannot_be_asked_again()
     assert step(ENDED, Unreachable(Call.POLL)) == Collect()
     assert isinstance(step(ENDED, Unreachable(Call.POLL, retry_after_s=60)), Wait)
     assert isinstance(step(ENDED, Unreachable(Call.FETCH)), Wait)
-    assert isinstance(step(replace(ENDED, answers_named=False), Unreachable(Call.POLL)), Wait)
+    assert isinstance(step(replace(ENDED, results_named=False, answers_named=False), Unreachable(Call.POLL)), Wait)
 
 
 def test_results_that_the_provider_keeps_no_longer_are_asked_about() -> None:
@@ -268,7 +270,7 @@ def test_results_that_the_provider_keeps_no_longer_are_asked_about() -> None:
 
 
 def test_looking_at_results_once_more_never_leads_back_to_looking() -> None:
-    for facts in (ENDED, replace(ENDED, raw_status="cancelled", finished=97)):
+    for facts in (ENDED, replace(ENDED, stopped=Stopped.CANCELLED, finished=97)):
         for after in (timedelta(), HOUR, timedelta(days=3)):
             for missing in (0, 3, 100):
                 found = step(facts, Fetched(missing), after=after)

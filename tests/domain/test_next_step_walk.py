@@ -31,7 +31,7 @@ from support.step_examples import (
 from nightmill.domain.capabilities import Capabilities, Input, Lookup
 from nightmill.domain.limits import Dimensions
 from nightmill.domain.next_step import next_step
-from nightmill.domain.snapshots import Absent, BatchStatus, Unclear
+from nightmill.domain.snapshots import Absent, BatchStatus, Stopped, Unclear
 from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.step_facts import (
     Blocked,
@@ -91,12 +91,12 @@ CAPABILITIES = [
 SITUATIONS = {  # what differs in the rules; the states where it matters
     "open": (RULES, set(ProviderBatchState)),
     "winding down": (replace(RULES, winding_down=True), set(ProviderBatchState)),
-    "blocked": (replace(RULES, sending=Blocked(START)), {ProviderBatchState.INTENT, ProviderBatchState.UPLOADED}),
+    "blocked": (replace(RULES, sending=Blocked(START)), {ProviderBatchState.INTENT, ProviderBatchState.CREATING}),
     "broken": (
         replace(RULES, sending=Broken("All failed.", "Correct it.")),
-        {ProviderBatchState.INTENT, ProviderBatchState.UPLOADED},
+        {ProviderBatchState.INTENT, ProviderBatchState.CREATING},
     ),
-    "other account": (replace(RULES, account="theirs"), {ProviderBatchState.INTENT, ProviderBatchState.UPLOADED}),
+    "other account": (replace(RULES, account="theirs"), {ProviderBatchState.INTENT, ProviderBatchState.CREATING}),
 }
 FACTS = (
     INTENT,
@@ -104,17 +104,18 @@ FACTS = (
     CREATING,
     replace(CREATING, input_ref=None),
     SENT,
+    replace(SENT, window_ends_at=START + 12 * HOUR, results_until=START + 29 * 24 * HOUR),
     replace(SENT, raw_status="paused", unknown_since=START, stopped_by_hand=True, is_probe=True),
     ENDED,
-    replace(ENDED, answers_named=False, errors_named=True, results_until=START + 29 * 24 * HOUR),
-    replace(ENDED, answers_named=False, answered=0, finished=None, total=None),
-    replace(ENDED, raw_status="cancelled", finished=97, stopped_by_hand=True),
+    replace(ENDED, answers_named=False, results_until=START + 29 * 24 * HOUR),
+    replace(ENDED, results_named=False, answers_named=False, answered=None, finished=None, total=None),
+    replace(ENDED, raw_status="cancelled", stopped=Stopped.CANCELLED, finished=97, stopped_by_hand=True),
     COLLECTED,
     ABANDONED,
 )
 LEGAL: dict[ProviderBatchState, tuple[type[Step], ...]] = {
     ProviderBatchState.INTENT: (StageInput, Create, GiveUp, AskPerson, Wait),
-    ProviderBatchState.UPLOADED: (LookUp, Create, GiveUp, AskPerson, Wait),
+    ProviderBatchState.CREATING: (LookUp, Create, GiveUp, AskPerson, Wait),
     ProviderBatchState.SUBMITTED: (Poll, GiveUp, AskPerson, Wait),
     ProviderBatchState.ENDED: (Poll, Collect, GiveUp, AskPerson, Wait),
     ProviderBatchState.COLLECTED: (Done,),
@@ -126,17 +127,19 @@ COMMANDS = ("cancel --batch 3", "lost-create --provider-batch 7", "status", "doc
 def boundaries(rules: Rules, facts: Facts) -> list[datetime]:
     """The moment it began, and of each rule that can hold in its state the second before, the moment and the second
     after."""
+    window, late = rules.window_end(facts) - START, rules.late_at(facts) - START
+    followed = rules.kept_until(facts) - START
     of_state = {
-        ProviderBatchState.INTENT: (rules.slack, rules.abandoned_after, rules.late_after),
-        ProviderBatchState.UPLOADED: (
+        ProviderBatchState.INTENT: (rules.slack, rules.abandoned_after, late),
+        ProviderBatchState.CREATING: (
             rules.slack,
             rules.absent_after,
             rules.absent_after + rules.unproven,
-            rules.proven_after,
-            rules.late_after,
+            window + rules.slack,
+            late,
         ),
-        ProviderBatchState.SUBMITTED: (rules.unknown_status, rules.late_after, rules.followed),
-        ProviderBatchState.ENDED: (rules.results_grace, rules.slack, rules.late_after, timedelta(days=29)),
+        ProviderBatchState.SUBMITTED: (rules.unknown_status, late, followed),
+        ProviderBatchState.ENDED: (rules.results_grace, rules.slack, late, followed),
     }
     spans = {span + by for span in of_state.get(facts.state, ()) for by in (-SECOND, timedelta(), SECOND)}
     return [START, *(START + span for span in sorted(spans))]
@@ -194,12 +197,12 @@ def test_every_combination_has_one_well_formed_step_and_no_wait_outlives_its_lat
 
 
 def test_a_create_call_goes_out_only_for_an_open_batch_of_the_same_account() -> None:
-    for facts, seen, rules, now in combinations({ProviderBatchState.INTENT, ProviderBatchState.UPLOADED}):
+    for facts, seen, rules, now in combinations({ProviderBatchState.INTENT, ProviderBatchState.CREATING}):
         step = next_step(facts, seen, rules, now)
         if isinstance(step, Create):
             assert (facts.account, rules.winding_down) == (rules.account, False)
             assert not isinstance(rules.sending, Blocked | Broken)
-            assert step.again == (facts.state is ProviderBatchState.UPLOADED)
+            assert step.again == (facts.state is ProviderBatchState.CREATING)
             assert not step.again or rules.capabilities.create_is_idempotent
 
 
@@ -211,7 +214,7 @@ def test_what_may_be_paid_for_is_given_up_only_where_it_is_absent_refused_or_its
         GivenUp.CREATE_REFUSED: Refused,
         GivenUp.NOT_TAKEN: Unreachable,
     }
-    for facts, seen, rules, now in combinations({ProviderBatchState.UPLOADED}):
+    for facts, seen, rules, now in combinations({ProviderBatchState.CREATING}):
         step = next_step(facts, seen, rules, now)
         if isinstance(step, GiveUp) and step.why is not GivenUp.NEVER_WOUND_DOWN:
             assert isinstance(seen, allowed[step.why])

@@ -62,7 +62,7 @@ def versions(one: JobDefinition) -> dict[str, str]:
         ("prompt.md", "{{ body }}", "{{ body }}!", {"prompt_version"}),
         ("job.yaml", "model: m-1", "model: m-2", {"model_policy_version"}),
         ("job.yaml", "temperature: 0", "temperature: 1", {"model_policy_version"}),
-        ("job.yaml", "conn_id: provider", "conn_id: provider\n  endpoint: /v1/embeddings", {"model_policy_version"}),
+        ("job.yaml", "conn_id: provider", "conn_id: provider\n  task: embeddings", {"model_policy_version"}),
         ("job.yaml", 'version: "1"', 'version: "2"', {"transform_version"}),
         ("job.yaml", "name: whole_document", "name: pages", {"transform_name"}),
         ("output.py", "kind: str", "kind: str | None", {"output_schema_version", "validators_hash"}),

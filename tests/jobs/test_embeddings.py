@@ -1,4 +1,4 @@
-"""What a person is told when a job folder does not fit the embeddings endpoint."""
+"""What a person is told when a job folder does not fit a request for embeddings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ source:
 provider:
   conn_id: provider
   model: embed-1
-  endpoint: /v1/embeddings
+  task: embeddings
   parameters: {dimensions: 3}
 publish: {view: vectors}
 """
@@ -49,7 +49,7 @@ def test_a_fitting_folder_has_no_mistakes_and_an_array_column() -> None:
         ),
         ("publish:", CITATIONS + "publish:", "job.yaml:11: validation.citations: a vector quotes nothing"),
         ("publish:", RULE.replace("3", "4") + "publish:", "3 numbers are asked for and validation.embedding.dimen"),
-        ("/v1/embeddings", "/v1/embedings", "job.yaml:9: provider.endpoint: expected one of"),
+        ("task: embeddings", "task: embedings", "job.yaml:9: provider.task: expected one of"),
     ],
 )
 def test_job_yaml_must_fit(old: str, new: str, message: str) -> None:
@@ -58,7 +58,7 @@ def test_job_yaml_must_fit(old: str, new: str, message: str) -> None:
 
 
 def test_the_rule_for_vectors_has_no_place_in_a_job_that_asks_for_messages() -> None:
-    [mistake] = said(JOB.replace("/v1/embeddings", "/v1/chat/completions") + RULE)
+    [mistake] = said(JOB.replace("task: embeddings", "task: chat") + RULE)
     assert mistake == "job.yaml:12: validation.embedding: this is no embedding job"
 
 
@@ -70,4 +70,4 @@ def test_the_prompt_is_one_text() -> None:
 @pytest.mark.parametrize("fields", ["vector: list[int]", "vectors: list[float]", "vector: list[float]\n    kind: str"])
 def test_the_output_is_one_vector(fields: str) -> None:
     [mistake] = said(output=OUTPUT.replace("vector: list[float]", fields))
-    assert mistake == "output.py: Output: the endpoint /v1/embeddings answers with a vector only"
+    assert mistake == "output.py: Output: a request for embeddings is answered with a vector only"

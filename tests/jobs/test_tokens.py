@@ -51,6 +51,6 @@ def test_models_use_their_own_encoding_and_unknown_ones_the_newest() -> None:
 
 def test_a_request_costs_its_messages_and_their_frame() -> None:
     assert COUNTER.count_messages([]) == 3
-    assert TokenCounter("embed-1", "/v1/embeddings").count_messages([{"role": "user", "content": "hello world"}]) == 2
+    assert TokenCounter("embed-1", "embeddings").count_messages([{"role": "user", "content": "hello world"}]) == 2
     messages = [{"role": "system", "content": "hello world"}, {"role": "user", "content": "hello world"}]
     assert COUNTER.count_messages(messages) == 3 + 2 * (4 + 2)

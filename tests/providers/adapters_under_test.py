@@ -20,15 +20,15 @@ class Case:
     """One adapter. `model` is one that the practice provider answers in its API."""
 
     adapter: str
-    endpoint: str
     model: str = "echo-1"
+    task: str = "chat"
 
     def connection(self, practice: RunningSimulator, key: str = "sk-night", conn_id: str = "llm") -> ProviderConnection:
         return ProviderConnection(conn_id, practice.base_url, key, max_retries=1)
 
     @property
     def spec(self) -> RequestSpec:
-        return RequestSpec(self.model, self.endpoint, response_schema=SCHEMA, max_output_tokens=500)
+        return RequestSpec(self.model, self.task, response_schema=SCHEMA, max_output_tokens=500)
 
 
-CASES = [Case("openai", "/v1/chat/completions")]
+CASES = [Case("openai")]

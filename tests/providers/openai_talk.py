@@ -17,7 +17,7 @@ from nightmill.providers.answers import ResultLine, Said, Unreadable, Usage
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.dialects.openai_chat import OpenAIChat
 from nightmill.providers.dialects.openai_embeddings import OpenAIEmbeddings
-from nightmill.providers.openai import CAPABILITIES, CHAT, EMBEDDINGS
+from nightmill.providers.openai import CAPABILITIES, CHAT, EMBEDDINGS, ENDPOINTS
 from nightmill.providers.openai.envelope import unwrap
 from nightmill.providers.openai.transport import OpenAIBatches
 from nightmill.providers.port import SentCreate
@@ -33,7 +33,7 @@ HTML = answer(b"<html>blocked</html>", content_type="text/html")
 def talking_to(script: Callable[[Request], bytes], **settings) -> Iterator[tuple[OpenAIBatches, ScriptedServer]]:
     with ScriptedServer(script).running() as server:
         connection = ProviderConnection("llm_night", server.base_url, KEY, **{"max_retries": 0, **settings})
-        provider = OpenAIBatches(connection, SPEC, CAPABILITIES)
+        provider = OpenAIBatches(connection, SPEC, ENDPOINTS[CHAT], CAPABILITIES)
         try:
             yield provider, server
         finally:

@@ -12,7 +12,7 @@ from nightmill.domain.errors import ConfigError, SourceError
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.dialects.openai_chat import OpenAIChat
 from nightmill.providers.dialects.openai_embeddings import OpenAIEmbeddings
-from nightmill.providers.openai import CHAT, EMBEDDINGS
+from nightmill.providers.openai import CHAT, EMBEDDINGS, ENDPOINTS
 from nightmill.providers.openai.envelope import Wrapper
 from nightmill.providers.registry import known_adapters, open_provider, open_watcher
 
@@ -31,8 +31,8 @@ messages = st.lists(st.fixed_dictionaries({"role": st.sampled_from(["system", "u
 
 
 def line_of(spec: RequestSpec, custom_id: str, messages) -> bytes:
-    dialect = OpenAIEmbeddings(spec) if spec.endpoint == EMBEDDINGS else OpenAIChat(spec)
-    return Wrapper(spec.endpoint).wrap(custom_id, dialect.encode(messages))
+    dialect = OpenAIEmbeddings(spec) if spec.task == EMBEDDINGS else OpenAIChat(spec)
+    return Wrapper(ENDPOINTS[spec.task]).wrap(custom_id, dialect.encode(messages))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_request_line_says_what_plain_json_would_say(custom_id, messages, para
 
 @given(custom_id=st.text(), text=st.text())
 def test_an_embedding_request_carries_the_text_and_the_parameters_and_nothing_else(custom_id, text):
-    spec = RequestSpec("m", endpoint=EMBEDDINGS, parameters={"dimensions": 64})
+    spec = RequestSpec("m", task=EMBEDDINGS, parameters={"dimensions": 64})
     line = line_of(spec, custom_id, [{"role": "user", "content": text}])
     body = {"model": "m", "dimensions": 64, "input": text}
     assert json.loads(line) == {"custom_id": custom_id, "method": "POST", "url": "/v1/embeddings", "body": body}
@@ -111,8 +111,8 @@ def test_c74_parameters_that_are_not_json_are_refused():
 
 
 def test_an_endpoint_whose_answers_cannot_be_read_is_refused():
-    with pytest.raises(ConfigError, match="/v1/videos"):
-        open_provider("openai", connection(), RequestSpec("m", "/v1/videos"))
+    with pytest.raises(ConfigError, match="videos"):
+        open_provider("openai", connection(), RequestSpec("m", "videos"))
 
 
 def connection(**changes: object) -> ProviderConnection:
@@ -129,8 +129,8 @@ def test_c26_a_fingerprint_changes_with_whatever_decides_whose_batches_are_seen(
         connection(**change).fingerprint
         for change in (
             {"api_key": "sk-2"},
-            {"project": "p"},
-            {"organization": "p"},
+            {"scopes": {"project": "p"}},
+            {"scopes": {"organization": "p"}},
             {"base_url": "https://b.example.com/v1"},
         )
     ]

@@ -279,7 +279,7 @@ def test_one_plain_call_is_answered_at_once(provider, practice):
 
 
 def test_a_plain_call_that_the_provider_refuses_is_read_as_a_failure(case, practice):
-    spec = case.spec.__class__("no-such-model", case.endpoint, max_output_tokens=5)
+    spec = case.spec.__class__("no-such-model", case.task, max_output_tokens=5)
     provider = open_provider(case.adapter, case.connection(practice), spec)
     try:
         reply = provider.transport.ask(provider.dialect.encode([{"role": "user", "content": "x"}]))

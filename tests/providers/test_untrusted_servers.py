@@ -15,7 +15,7 @@ from support.tls import certificate, server_context
 
 from nightmill.domain.errors import ProviderUnavailable, Transient
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai import CAPABILITIES
+from nightmill.providers.openai import CAPABILITIES, ENDPOINTS
 from nightmill.providers.openai.models import list_models
 from nightmill.providers.openai.transport import OpenAIBatches
 from nightmill.providers.registry import open_watcher
@@ -30,8 +30,12 @@ def served_with(path: Path) -> Iterator[tuple[ProviderConnection, ScriptedServer
         yield ProviderConnection("llm_night", server.base_url, "sk-key", max_retries=0, timeout_s=10), server
 
 
+def batches(connection: ProviderConnection) -> OpenAIBatches:
+    return OpenAIBatches(connection, SPEC, ENDPOINTS[SPEC.task], CAPABILITIES)
+
+
 def calls(connection: ProviderConnection, folder: Path) -> dict[str, Callable[[], object]]:
-    provider = OpenAIBatches(connection, SPEC, CAPABILITIES)
+    provider = batches(connection)
     (folder / "in.jsonl").write_bytes(b"{}\n")
     return {
         "creating": lambda: provider.create("file-i", "t"),
@@ -94,11 +98,14 @@ def test_trusted_by_the_file_that_the_remedy_names_it_is_used_and_another_hosts_
     path = certificate(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     with served_with(path) as (connection, server):
-        assert OpenAIBatches(connection, SPEC, CAPABILITIES).poll("batch_1").provider_id == "batch_1"
+        assert batches(connection).poll("batch_1").provider_id == "batch_1"
     other = certificate(tmp_path, host="127.0.0.2")
     monkeypatch.setenv("SSL_CERT_FILE", str(other))
     with served_with(other) as (connection, server):
-        fault = fault_from(lambda: OpenAIBatches(connection, SPEC, CAPABILITIES).poll("batch_1"), ProviderUnavailable)
+        fault = fault_from(
+            lambda: batches(connection).poll("batch_1"),
+            ProviderUnavailable,
+        )
     assert "IP address mismatch, certificate is not valid for '127.0.0.1'" in fault.cause
     assert server.requests == []
 
@@ -107,6 +114,7 @@ def test_a_server_that_speaks_no_tls_is_told_as_such() -> None:
     with ScriptedServer(lambda request: answer(ENDED)).running() as server:
         connection = ProviderConnection("llm_night", server.base_url.replace("http:", "https:"), "k", max_retries=0)
         fault = fault_from(
-            lambda: OpenAIBatches(connection, SPEC, CAPABILITIES).create("file-i", "t"), ProviderUnavailable
+            lambda: batches(connection).create("file-i", "t"),
+            ProviderUnavailable,
         )
     assert "it does not speak TLS as it should" in fault.cause

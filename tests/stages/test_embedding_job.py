@@ -26,7 +26,7 @@ expectations:
 @pytest.fixture
 def vectors(pipeline: Pipeline) -> Pipeline:
     """The job of `pipeline` made an embedding job with a view of its own."""
-    pipeline.edit("job.yaml", "model: echo-1", "model: embed-1\n  endpoint: /v1/embeddings")
+    pipeline.edit("job.yaml", "model: echo-1", "model: embed-1\n  task: embeddings")
     pipeline.edit("job.yaml", "{max_completion_tokens: 50}", "{dimensions: 48}")
     pipeline.edit("job.yaml", "view: notes", "view: note_vectors")
     pipeline.write("prompt.md", "{{ body }}\n")

@@ -246,6 +246,7 @@ class Ledger:
                     job=self.job.name,
                     token=f"token-{holder.batch_id}-{holder.shard_id}-{ordinals.start}",
                     account="account",
+                    adapter="openai",
                     model="echo-1",
                     ordinals=ordinals,
                     prompt_tokens=10 * len(ordinals),
@@ -262,7 +263,7 @@ class Ledger:
         with self.writer() as conn:
             one = provider_batches.staged(conn, holder, one, f"file-{one.token}")
             one = provider_batches.create_goes_out(conn, holder, one)
-            one = provider_batches.created(conn, holder, one, seen.provider_id, "in_progress")
+            one = provider_batches.created(conn, holder, one, seen)
             one = provider_batches.polled(conn, holder, one, seen, datetime.now(UTC))
             return provider_batches.ended(conn, holder, one)
 

@@ -41,7 +41,7 @@ RULES = Rules(
 
 INTENT = Facts(7, 3, 5, ProviderBatchState.INTENT, "ours", "abcd", 100, START)
 STAGED = replace(INTENT, input_ref="file-1")
-CREATING = replace(STAGED, state=ProviderBatchState.UPLOADED, create_at=START)
+CREATING = replace(STAGED, state=ProviderBatchState.CREATING, creating_at=START)
 SENT = replace(
     CREATING, state=ProviderBatchState.SUBMITTED, submitted_at=START, provider_id="batch_1", raw_status="in_progress"
 )
@@ -54,6 +54,7 @@ ENDED = replace(
     total=100,
     finished=100,
     answered=100,
+    results_named=True,
     answers_named=True,
 )
 COLLECTED = replace(ENDED, state=ProviderBatchState.COLLECTED)

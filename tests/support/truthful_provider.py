@@ -205,8 +205,8 @@ class Shard:
 
     def _created(self, file: File) -> Seen:
         facts, plan = file.facts, file.plan
-        if facts.create_at is None:
-            file.facts = facts = replace(facts, state=ProviderBatchState.UPLOADED, create_at=self.now)
+        if facts.creating_at is None:
+            file.facts = facts = replace(facts, state=ProviderBatchState.CREATING, creating_at=self.now)
         self.provider.create(facts.token, file.items, plan, self.now)
         if plan.reply is not Reply.TAKEN:
             self.now += self.rules.create_timeout
@@ -223,15 +223,15 @@ class Shard:
 
     def _looked_up(self, file: File) -> Seen:
         taken = self.provider.of(file.facts.token)
-        assert file.facts.create_at is not None
-        grace_over = self.now >= file.facts.create_at + self.rules.absent_after  # then its listing shows all it took
+        assert file.facts.creating_at is not None
+        grace_over = self.now >= file.facts.creating_at + self.rules.absent_after  # then its listing shows all it took
         is_listed = taken is not None and (grace_over or self.now >= taken.at + taken.plan.listed_after)
         if self.rules.capabilities.lookup is not Lookup.FINGERPRINT:
             if is_listed:
                 self._known(file)
                 return None
             return Absent()
-        rival_ended = self.now >= file.facts.create_at + (self.rules.capabilities.window or timedelta(days=1))
+        rival_ended = self.now >= file.facts.creating_at + (self.rules.capabilities.window or timedelta(days=1))
         if is_listed and taken is not None and self.provider.status(taken, self.now) is BatchStatus.ENDED:
             self._known(file)
             return None
@@ -251,7 +251,8 @@ class Shard:
         file.facts = replace(file.facts, raw_status=str(status), unknown_since=since)
         if status is BatchStatus.ENDED and file.facts.state is ProviderBatchState.SUBMITTED:
             ended = ProviderBatchState.ENDED
-            file.facts = replace(file.facts, state=ended, over_at=self.now, ended_at=self.now, answers_named=True)
+            file.facts = replace(file.facts, results_named=True, answers_named=True)
+            file.facts = replace(file.facts, state=ended, over_at=self.now, ended_at=self.now)
         return shown(status)
 
     def _collected(self, file: File, lose_missing: bool) -> Seen:

@@ -30,7 +30,7 @@ class Checker:
     def __init__(self, definition: JobDefinition, *, explain: bool = False) -> None:
         zone = definition.job.validation.time_zone
         self._reader = AnswerReader(definition.output, zone=zone, explain=explain)
-        self._reserve = definition.job.provider.reserve_parameter
+        self._reserve = definition.job.provider.limited_by
         self._citations = CitationRules(definition.job.validation.citations, explain=explain)
         self._dimensions = dimensions_of(definition.job) if definition.job.provider.embeds else None
 
@@ -76,7 +76,7 @@ class Checker:
     def _advised(self, truncated: Failure) -> Failure:
         """With the parameter that this job limits its answers by."""
         if self._reserve is None:
-            advice = "provider.parameters set no limit, so the model's own one cut it: ask for shorter answers"
+            advice = "job.yaml sets no limit, so the model's own one cut it: ask for shorter answers"
         else:
-            advice = f"raise {self._reserve} in provider.parameters, or repair.max_completion_tokens_cap"
+            advice = f"raise {self._reserve}, or repair.max_completion_tokens_cap"
         return replace(truncated, message=f"the answer ended at the token limit; {advice}")

@@ -70,7 +70,7 @@ def _next(facts: Facts, seen: Seen, rules: Rules, now: datetime) -> Step:
     match facts.state:
         case ProviderBatchState.INTENT:
             return _not_sent(facts, seen, rules, now)
-        case ProviderBatchState.UPLOADED:
+        case ProviderBatchState.CREATING:
             return _create_went_out(facts, seen, rules, now)
         case ProviderBatchState.SUBMITTED:
             return _at_provider(facts, seen, rules, now)
@@ -150,7 +150,7 @@ def _not_found(facts: Facts, seen: Absent | Unclear, rules: Rules, now: datetime
     """
     if facts.account != rules.account:
         return other_account(facts, rules)
-    created = facts.create_at or facts.intent_at
+    created = facts.creating_at or facts.intent_at
     quiet_until = created + rules.absent_after
     if now < quiet_until and rules.capabilities.create_is_idempotent and _sends(rules):
         return Create(again=True)
@@ -159,7 +159,7 @@ def _not_found(facts: Facts, seen: Absent | Unclear, rules: Rules, now: datetime
             return GiveUp(GivenUp.ABSENT, discard_input=rules.stages_input and facts.input_ref is not None)
         return until(WaitsFor.CREATE_SEEN, now, rules.poll_interval, quiet_until)
     if seen.candidates:
-        ask_at = created + rules.proven_after
+        ask_at = rules.window_end(facts) + rules.slack  # it has ended by then, and the ids in its results tell
         if now < ask_at:
             return until(WaitsFor.CANDIDATES, now, rules.poll_interval * rules.running_factor, ask_at)
         return cannot_tell(facts, seen)
@@ -185,7 +185,7 @@ def _at_provider(facts: Facts, seen: Seen, rules: Rules, now: datetime) -> Step:
 
 
 def _not_ended(facts: Facts, seen: Snapshot | Unreachable, rules: Rules, now: datetime) -> Step:
-    late_at = (facts.submitted_at or facts.intent_at) + rules.late_after
+    late_at = rules.late_at(facts)
     if now > late_at and not rules.winding_down:
         return overdue(facts, rules)
     late_at = max(late_at, now)
@@ -217,13 +217,12 @@ def _status_unknown(facts: Facts, rules: Rules, now: datetime, late_at: datetime
 
 def _ended(facts: Facts, seen: Seen, rules: Rules, now: datetime) -> Step:
     """The provider executes nothing more of it. Its counts and its results can come later than its end."""
-    named = facts.answers_named or facts.errors_named
     match seen:
         case Fetched(missing=missing):
             return _answers_missing(facts, missing, rules, now)
         case Refused(call=Call.FETCH) if facts.results_until is not None and now >= facts.results_until:
             return results_gone(facts, facts.results_until)
-        case Unreachable(call=Call.POLL, retry_after_s=None) | Refused(call=Call.POLL) if named:
+        case Unreachable(call=Call.POLL, retry_after_s=None) | Refused(call=Call.POLL) if facts.results_named:
             return Collect()  # what is known already is taken where it cannot be asked again
         case Unreachable():
             return without_answer(facts, seen, rules, now)
@@ -245,7 +244,7 @@ def _answers_missing(facts: Facts, missing: int, rules: Rules, now: datetime) ->
     if now < waits_until:
         pause = max(rules.poll_interval, now - since)
         return until(WaitsFor.RESULTS, now, pause, waits_until, sends_nothing=facts.stopped_by_hand)
-    is_late = facts.submitted_at is None or now > facts.submitted_at + rules.late_after
+    is_late = facts.submitted_at is None or now > rules.late_at(facts)
     if facts.answered and not facts.answers_named and not is_late:
         return answers_unnamed(facts, rules)
     return Collect(lose_missing=True)
@@ -254,9 +253,8 @@ def _answers_missing(facts: Facts, missing: int, rules: Rules, now: datetime) ->
 def _owes_none(facts: Facts, missing: int) -> bool:
     """A batch that was stopped or ran out of time may leave out what it did not execute, where its counts and its
     results agree on the rest. Before it has either, it says nothing."""
-    is_cut = (facts.raw_status or "").casefold().startswith(("cancel", "expire"))
     agrees = facts.total == facts.requests and 0 < (facts.finished or 0) <= facts.requests - missing
-    return is_cut and agrees and (facts.answers_named or facts.errors_named)
+    return facts.stopped is not None and facts.results_named and agrees
 
 
 def _wound_down(facts: Facts, step: Wait | AskPerson, rules: Rules, now: datetime) -> Step:
@@ -271,9 +269,9 @@ def _wound_down(facts: Facts, step: Wait | AskPerson, rules: Rules, now: datetim
 def not_ended_in_time(facts: Facts, rules: Rules, now: datetime) -> AskPerson | GiveUp | None:
     """What becomes of a provider batch of a cancelled batch, whatever can be asked of it; None before its time is over.
     One that the provider still has is followed as long as its results are kept there."""
-    if now <= facts.since + rules.late_after:
+    if now <= max(facts.since + rules.late_after, rules.late_at(facts)):
         return None
-    if facts.state is ProviderBatchState.SUBMITTED and now <= facts.since + rules.followed:
+    if facts.state is ProviderBatchState.SUBMITTED and now <= rules.kept_until(facts):
         return not_wound_down(facts, look_again=now + rules.poll_interval)
     return GiveUp(GivenUp.NEVER_WOUND_DOWN)
 

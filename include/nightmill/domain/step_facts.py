@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from nightmill.domain.capabilities import Capabilities, Input
+from nightmill.domain.deadlines import NO_WINDOW, SLACK
 from nightmill.domain.limits import Dimensions, Limit
-from nightmill.domain.snapshots import Absent, Snapshot, Unclear
+from nightmill.domain.snapshots import Absent, Snapshot, Stopped, Unclear
 from nightmill.domain.states import ProviderBatchState
 
 
@@ -19,11 +20,13 @@ from nightmill.domain.states import ProviderBatchState
 class Facts:
     """One provider batch as the ledger has it; times are UTC.
 
-    `create_at` is when its create call went out, `over_at` when it was first seen to have ended, `unknown_since` since
-    when its status is one that nobody knows. `finished`, `total` and `answered` are the provider's counts at the last
-    look, None where it did not count. `answers_named` and `errors_named`: it named the results with answers, or those
-    with errors. `stopped_by_hand`: somebody else than nightmill cancelled it there. `is_probe`: the account's other
-    files wait for what becomes of this one, and nothing was seen of that.
+    `creating_at` is when its create call went out, `over_at` when it was first seen to have ended, `unknown_since`
+    since when its status is one that nobody knows. `window_ends_at` is when the provider ends it by itself,
+    `results_until` how long its results are kept there; None where nobody says. `finished`, `answered` and `total` are
+    the provider's counts at the last look, None where it did not count. `results_named`: it named results that can be
+    fetched; `answers_named`: such as can hold answers. `stopped`: why it may leave requests unanswered;
+    `stopped_by_hand`: somebody else than nightmill cancelled it there. `is_probe`: the account's other files wait for
+    what becomes of this one, and nothing was seen of that.
     """
 
     provider_batch_id: int
@@ -35,26 +38,28 @@ class Facts:
     requests: int
     intent_at: datetime
     input_ref: str | None = None
-    create_at: datetime | None = None
+    creating_at: datetime | None = None
     submitted_at: datetime | None = None
     provider_id: str | None = None
     raw_status: str | None = None
     unknown_since: datetime | None = None
     over_at: datetime | None = None
     ended_at: datetime | None = None
+    window_ends_at: datetime | None = None
     results_until: datetime | None = None
     total: int | None = None
     finished: int | None = None
-    answered: int = 0
+    answered: int | None = None
+    results_named: bool = False
     answers_named: bool = False
-    errors_named: bool = False
+    stopped: Stopped | None = None
     stopped_by_hand: bool = False
     is_probe: bool = False
 
     @property
     def since(self) -> datetime:
         """When it came into its state."""
-        return self.ended_at or self.submitted_at or self.create_at or self.intent_at
+        return self.ended_at or self.submitted_at or self.creating_at or self.intent_at
 
     @property
     def name(self) -> str:
@@ -157,7 +162,6 @@ Sending = MaySend | Blocked | Broken
 
 DAY = timedelta(hours=24)
 SECOND = timedelta(seconds=1)
-DEFAULT_WINDOW = DAY  # where a provider promises no end
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +191,9 @@ class Rules:
     blocked_pause: timedelta = timedelta(minutes=5)
     longest_pause: timedelta = DAY  # also where a provider asks for more
     unproven: timedelta = timedelta(hours=1)  # for a listing that can be read better soon
-    slack: timedelta = timedelta(hours=6)  # of what is ours to do, and behind the window of the provider's
-    followed: timedelta = timedelta(days=30)  # what a cancelled batch left there is read as long as results are kept
+    slack: timedelta = SLACK  # of what is ours to do, and behind the window of the provider's
+    late_after: timedelta = DAY  # its window
+    followed: timedelta = timedelta(days=30)  # where the provider does not say until when it keeps results
 
     @property
     def absent_after(self) -> timedelta:
@@ -196,15 +201,18 @@ class Rules:
         grace = self.capabilities.absence_grace if self.quiet_period is None else self.quiet_period
         return self.create_timeout + grace
 
-    @property
-    def late_after(self) -> timedelta:
-        """So long after it was sent, a batch should have ended whatever happened: twice the provider's window."""
-        return 2 * (self.capabilities.window or DEFAULT_WINDOW)
+    def window_end(self, facts: Facts) -> datetime:
+        """When the provider has ended it by itself; where nobody says, the adapter's window after it was sent."""
+        sent_at = facts.submitted_at or facts.since
+        return facts.window_ends_at or sent_at + (self.capabilities.window or NO_WINDOW)
 
-    @property
-    def proven_after(self) -> timedelta:
-        """So long after a create call, every candidate has ended, so that the ids in its results tell."""
-        return (self.capabilities.window or DEFAULT_WINDOW) + self.slack
+    def late_at(self, facts: Facts) -> datetime:
+        """When it should have ended whatever happened."""
+        return self.window_end(facts) + self.late_after
+
+    def kept_until(self, facts: Facts) -> datetime:
+        """How long what a cancelled batch left at the provider is followed."""
+        return facts.results_until or facts.since + self.followed
 
     @property
     def stages_input(self) -> bool:

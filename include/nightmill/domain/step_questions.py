@@ -66,7 +66,7 @@ def cannot_tell(facts: Facts, seen: Unclear) -> AskPerson:
 def overdue(facts: Facts, rules: Rules) -> AskPerson:
     """The provider has it for longer than it can take."""
     return AskPerson(
-        f"{facts.name} ({facts.provider_id}) has not ended {_hours(rules.late_after)} after it was sent.",
+        f"{facts.name} ({facts.provider_id}) has not ended {_hours(rules.late_after)} after its window.",
         "Ask the provider, or cancel the batch there: what it finished is collected. Clear this task to wait on.",
         _cancel(facts),
     )
@@ -85,11 +85,12 @@ def unknown_status(facts: Facts, since: datetime, *, look_again: datetime) -> As
 
 def answers_unnamed(facts: Facts, rules: Rules) -> AskPerson:
     """Paid answers lie in results that the provider does not name. Asking for them again is a person's decision."""
+    answers = counted(facts.answered or 0, "answer")
     return AskPerson(
-        f"{facts.name} ({facts.provider_id}) ended with {counted(facts.answered, 'answer')}, which are paid for, and "
-        "names no file that holds them.",
-        f"Ask the provider for the output file, then clear this task; {_hours(rules.late_after)} after it was sent, "
-        "its requests count as lost and clearing this task sends them again.",
+        f"{facts.name} ({facts.provider_id}) ended with {answers}, which are paid for, and names no results that hold "
+        "them.",
+        f"Ask the provider for the results, then clear this task; {_hours(rules.late_after)} after its window, its "
+        "requests count as lost and clearing this task sends them again.",
         _cancel(facts),
     )
 

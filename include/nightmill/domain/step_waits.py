@@ -33,12 +33,12 @@ def without_answer(facts: Facts, seen: Unreachable, rules: Rules, now: datetime)
 
 def looked_for_until(facts: Facts, rules: Rules) -> datetime:
     """The end of looking for a create call, whatever the provider can show."""
-    created = facts.create_at or facts.intent_at
+    created = facts.creating_at or facts.intent_at
     match rules.capabilities.lookup:
         case Lookup.NONE:
             return created + rules.absent_after
         case Lookup.FINGERPRINT:
-            return created + max(rules.proven_after, rules.absent_after + rules.unproven)
+            return max(rules.window_end(facts) + rules.slack, created + rules.absent_after + rules.unproven)
         case Lookup.METADATA | Lookup.NAME:
             return created + rules.absent_after + rules.unproven
         case _:

@@ -135,7 +135,7 @@ ENDINGS: Mapping[WaitsFor, Ending] = {
         f"the failed task; then {_STUCK}",
     ),
     WaitsFor.PROVIDER: Ending(
-        "6 h, and for a batch that the provider has: twice its window (48 h)",
+        "6 h, and for a batch that the provider has: 24 h after its window",
         f"{_STUCK}; for a batch that the provider has: the batch is BLOCKED",
     ),
     WaitsFor.CREATE_SEEN: Ending(
@@ -144,21 +144,24 @@ ENDINGS: Mapping[WaitsFor, Ending] = {
         "the batch is BLOCKED: [lost creates](#lost-creates)",
     ),
     WaitsFor.CANDIDATES: Ending(
-        "the provider's window and 6 h (30 h), then a person is asked; it is never sent again before",
+        "6 h after the provider's window, then a person is asked; it is never sent again before",
         "the batch is BLOCKED: [lost creates](#lost-creates)",
     ),
     WaitsFor.STATUS: Ending(
         "provider.unknown_status_s (6 h), then a person is asked; it is polled on, and goes on by itself once the "
         "status is known",
-        "an ALERT in the shard's log, and the batch is BLOCKED without a failed task; after 48 h its task fails",
+        "an ALERT in the shard's log, and the batch is BLOCKED without a failed task; 24 h after its window its task "
+        "fails",
     ),
     WaitsFor.END: Ending(
-        "30 h (6 h while it is validated), then it is cancelled at the provider and the rest is sent again; 48 h where "
-        "that does not help",
-        f"{_STUCK}; after 48 h the batch is BLOCKED",
+        "6 h after its window (6 h while it is validated), then it is cancelled at the provider and the rest is sent "
+        "again; 24 h after its window where that does not help",
+        f"{_STUCK}; then the batch is BLOCKED",
     ),
     WaitsFor.STOPPED: Ending(
-        "48 h, then it is given up; what the provider still has is read and booked when it ends, for 30 days", _STUCK
+        "24 h after its window, then it is given up; what the provider still has is read and booked when it ends, as "
+        "long as its results are kept (30 days)",
+        _STUCK,
     ),
     WaitsFor.RESULTS: Ending(
         "provider.results_grace_s (15 min), then what is there counts; a file that holds paid answers and is never "

@@ -18,7 +18,7 @@ from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.keys import ContractVersions, short_hash
 from nightmill.jobs.check.known_parameters import doubtful_parameters
 from nightmill.jobs.check.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
-from nightmill.jobs.check.request_parameters import parameter_mistakes
+from nightmill.jobs.check.request_parameters import adapter_mistakes, parameter_mistakes
 from nightmill.jobs.check.yaml_mistakes import doubled_keys, first_of, read_yaml
 from nightmill.jobs.job_text import plain, unreadable
 from nightmill.jobs.output.columns import Column, typed_columns
@@ -108,7 +108,8 @@ class JobDefinition:
     def versions(self) -> ContractVersions:
         """What enters the idempotency keys."""
         provider = self.job.provider
-        policy = {"adapter": provider.adapter, "model": provider.model, "endpoint": provider.endpoint}
+        policy: dict[str, Any] = {"adapter": provider.adapter, "model": provider.model, "task": provider.task}
+        policy |= {} if provider.max_output_tokens is None else {"max_output_tokens": provider.max_output_tokens}
         return ContractVersions(
             job=self.name,
             transform_name=self.job.transform.name,
@@ -153,6 +154,7 @@ class JobDefinition:
                 found += first_of(doubled_keys(file, self.files[file]))
         if "job" in readable:
             found += first_of(wrong_parameters(self.job.source, self.files["job.yaml"]))
+            found += adapter_mistakes(self.job, self.files["job.yaml"])
             found += parameter_mistakes(self.job, self.files["job.yaml"])
         if "prompt" in readable:
             found += self.prompt.mistakes()

@@ -10,9 +10,6 @@ from nightmill.storage import batches, contracts, provider_batches, shards
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
 
-_TAKEN = "a person says that the provider took it"
-_NOT_TAKEN = "a person says that the provider did not take it"
-
 
 def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> ProviderBatch:
     """Note that the provider took it under that id, or (None) that it did not take it; its items are then free again.
@@ -21,7 +18,7 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
     """
     with env.ledger() as conn:
         one = provider_batches.get(conn, provider_batch_id)
-        if one.state is not ProviderBatchState.UPLOADED:
+        if one.state is not ProviderBatchState.CREATING:
             raise Terminal(
                 f"Provider batch {provider_batch_id} is {one.state}: nobody asks whether the provider took it.",
                 "Nothing to do; clear the task that waits, if one does.",
@@ -32,26 +29,26 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
         conn.commit()
         with env.provider(pinned) as provider:
             if taken_as is None:
-                if one.input_file_id is not None:  # a call that is still on its way then finds nothing to execute
-                    provider.transport.discard_input(one.input_file_id)
+                if one.input_ref is not None:  # a call that is still on its way then finds nothing to execute
+                    provider.transport.discard_input(one.input_ref)
                 with writing(conn, holder):
-                    return provider_batches.abandoned(conn, holder, one, _NOT_TAKEN)
+                    return provider_batches.abandoned(
+                        conn, holder, one, "a person says that the provider did not take it"
+                    )
             found = provider.transport.poll(taken_as)
             _refuse_another(one, found)
             with writing(conn, holder):
-                return provider_batches.created(
-                    conn, holder, one, found.provider_id, found.raw_status, adopted=True, reason=_TAKEN
-                )
+                return provider_batches.created(conn, holder, one, found, "a person says that the provider took it")
 
 
 def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:
     """What the batch says of where it comes from, if it says anything, must be ours."""
-    if found.token == one.token or found.input_ref == one.input_file_id:
+    if found.token == one.token or found.input_ref == one.input_ref:
         return
     if found.token is None and not found.input_ref:
         return
     raise Terminal(
-        f"The batch {found.provider_id} was made from the file {found.input_ref or '?'}, not from "
-        f"{one.input_file_id} of provider batch {one.provider_batch_id}.",
-        "Look for the batch that was made from that file.",
+        f"The batch {found.provider_id} was made from {found.input_ref or '?'}, not from "
+        f"{one.input_ref} of provider batch {one.provider_batch_id}.",
+        "Look for the batch that was made from it.",
     )

@@ -111,7 +111,7 @@ class Transport(Protocol):
 
     def create(self, requests: str | Path, token: str) -> Handle:
         """Create the batch from a staged reference, or from the file itself. Sent exactly once. Options that belong to
-        the batch and not to a line (model, endpoint, window) are in the RequestSpec that the transport was opened
+        the batch and not to a line (model, task, window) are in the RequestSpec that the transport was opened
         with."""
 
     def lookup(self, sent: SentCreate) -> LookupResult:
@@ -172,7 +172,7 @@ def counts_as_ours(_model: str) -> float:
 class Adapter:
     """All that nightmill knows of one provider. Its functions import the vendor's client only when they are called.
 
-    `dialects` is by what job.yaml writes as `provider.endpoint`; the first one is the default. `open_watcher` None: the
+    `dialects` is by what job.yaml writes as `provider.task`. `open_watcher` None: the
     shards' own wake-ups look at their batches. The optional parts raise as the calls of a transport do: `list_models`
     the models that the account may use, `missing_routes` what of the Batch API the server lacks, `clock_behind` how far
     its clock is behind ours (None where it does not show it). `token_factor` is how many tokens of a model's come to
@@ -188,9 +188,3 @@ class Adapter:
     missing_routes: Callable[[ProviderConnection], Routes] | None = None
     clock_behind: Callable[[ProviderConnection], timedelta | None] | None = None
     token_factor: Callable[[str], float] = counts_as_ours
-    parameters: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Names of request parameters by endpoint, to find misspelt ones; empty: none is doubted."""
-
-    @property
-    def default_endpoint(self) -> str:
-        return next(iter(self.dialects))

@@ -1,7 +1,7 @@
 """Finds adapters by the name that a job writes. They are imported only when they are asked for.
 
-Those that come with nightmill stand in a table here. Others are entry points of the group `nightmill.providers`: the
-entry's name is the adapter's, its value an `Adapter` (`package.module:ADAPTER`).
+Each is an entry point of the group `nightmill.providers`: the entry's name is the adapter's, its value an `Adapter`
+(`package.module:ADAPTER`).
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.snapshots import BatchStatus
+from nightmill.jobs.settings.adapters import adapters
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.json_in_prompt import words_for
 from nightmill.providers.port import Adapter, BatchWatcher
 from nightmill.providers.provider import Provider
 
-GROUP = "nightmill.providers"
-_BUILT_IN = {"openai": "nightmill.providers.openai:ADAPTER"}
-
 
 def adapter(name: str) -> Adapter:
     """The adapter of that name. Raises ConfigError where there is none, or where it cannot be loaded."""
-    entry = EntryPoint(name, _BUILT_IN[name], GROUP) if name in _BUILT_IN else _installed().get(name)
+    entry = adapters().get(name)
     if entry is None:
         raise ConfigError(f"There is no provider adapter {name!r}.", f"Use one of: {', '.join(known_adapters())}.")
     return _loaded(entry)
@@ -32,19 +30,19 @@ def adapter(name: str) -> Adapter:
 
 def known_adapters() -> tuple[str, ...]:
     """Names that `adapter` takes."""
-    return tuple(sorted(_BUILT_IN.keys() | _installed().keys()))
+    return tuple(sorted(adapters()))
 
 
 def open_provider(name: str, connection: ProviderConnection, spec: RequestSpec) -> Provider:
     """An adapter for one job's requests; the caller closes its transport. Raises ConfigError for an unknown adapter or
-    endpoint."""
+    task."""
     found = adapter(name)
-    if spec.endpoint not in found.dialects:
+    if spec.task not in found.dialects:
         raise ConfigError(
-            f"The endpoint {spec.endpoint!r} is not one that the adapter {name!r} makes batches for.",
+            f"The adapter {name!r} takes no requests for {spec.task!r} (provider.task).",
             f"Use one of: {', '.join(found.dialects)}.",
         )
-    dialect = found.dialects[spec.endpoint](spec)
+    dialect = found.dialects[spec.task](spec)
     in_prompt = "" if dialect.takes_schema or spec.response_schema is None else words_for(spec.response_schema)
     return Provider(dialect, found.open_transport(connection, spec), in_prompt)
 
@@ -62,11 +60,6 @@ class _Blind:
 
     async def close(self) -> None:
         return
-
-
-@cache
-def _installed() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 @cache

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from nightmill.domain.errors import Blocked, ConfigError, StaleWriter
@@ -145,8 +145,8 @@ def _provider_batch(wake_up: WakeUp, one: ProviderBatch) -> list[Action]:
 
 def _was_said(wake_up: WakeUp, one: ProviderBatch) -> bool:
     """Whether a person has heard for long enough that it does not end."""
-    late_after = facts_and_rules.rules_of(wake_up, one).late_after
-    return wake_up.env.now() > one.facts().since + late_after + ALERTED
+    late_at = facts_and_rules.rules_of(wake_up, one).late_at(facts_and_rules.facts_of(one))
+    return wake_up.env.now() > late_at + ALERTED
 
 
 def _late(wake_up: WakeUp, one: ProviderBatch) -> list[Action]:
@@ -161,18 +161,20 @@ def _out_of_reach(work: _Work, one: ProviderBatch, fault: ConfigError) -> list[A
     said = [Action(Sweep.CANCELLED, told, one.batch_id, alert=True)]
     capabilities = adapter(work.pinned.job.provider.adapter).capabilities
     rules = facts_and_rules.rules(work.pinned, work.live, capabilities, account="", winding_down=True)
-    rules = replace(rules, followed=rules.late_after)
-    return said + _given_up(work.conn, work.holder, one, rules, work.env.now())
+    return said + _given_up(work.conn, work.holder, one, rules, work.env.now(), is_followed=False)
 
 
-def _given_up(conn: Connection, holder: Holder, one: ProviderBatch, rules: Rules, now: datetime) -> list[Action]:
+def _given_up(
+    conn: Connection, holder: Holder, one: ProviderBatch, rules: Rules, now: datetime, *, is_followed: bool = True
+) -> list[Action]:
     with reading(conn):
         one = provider_batches.get(conn, one.provider_batch_id)
-    found = not_ended_in_time(one.facts(), rules, now) if one.live else None
+    facts = facts_and_rules.facts_of(one)
+    found = not_ended_in_time(facts, rules, now) if one.live else None
     if found is None:
         return []
-    if isinstance(found, AskPerson):
-        is_news = now <= one.facts().since + rules.late_after + ALERTED
+    if isinstance(found, AskPerson) and is_followed:
+        is_news = now <= rules.late_at(facts) + ALERTED
         return [Action(Sweep.CANCELLED, found.cause, one.batch_id, alert=is_news)]
     follow.give_up_waiting(conn, holder, one)
     return [Action(Sweep.CANCELLED, follow.told_of_given_up(one), one.batch_id, alert=True)]

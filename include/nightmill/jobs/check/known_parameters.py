@@ -40,7 +40,7 @@ def doubtful_parameters(provider: Provider, content: bytes) -> Iterator[Mistake]
         if meant:
             problem = f"no parameter that is known here; did you mean {meant!r}?"
         elif provider.embeds and name in _CHAT:
-            problem = f"no parameter of {provider.endpoint}"
+            problem = f"no parameter of a request for {provider.task}"
         else:
             continue
         line = YamlLines(content).line(("provider", "parameters", name))

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nightmill.domain.errors import Mistake
+from nightmill.domain.suggestions import hint
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
+from nightmill.jobs.settings.adapters import adapters
 from nightmill.jobs.settings.job import RESERVES, Job
 
 _SECOND_ANSWERS = (
@@ -59,9 +61,20 @@ def parameter_mistakes(job: Job, content: bytes) -> Iterator[Mistake]:
         if not any(value == one and type(value) is type(one) for one in allowed):
             yield wrong(names, problem, f"Take {names[-1]} out of provider.parameters.")
     limits = [name for name in _LIMITS if parameters.get(name) is not None]
+    if job.provider.max_output_tokens is not None:
+        limits.insert(0, "provider.max_output_tokens")
     for name in limits[1:]:
         problem = f"limits the answer's tokens a second time, after {limits[0]}"
         yield wrong((name,), problem, f"Keep {limits[0]} and take {name} out.")
+
+
+def adapter_mistakes(job: Job, content: bytes) -> Iterator[Mistake]:
+    """An adapter that is not installed."""
+    name, known = job.provider.adapter, adapters()
+    if name not in known:
+        line = YamlLines(content).line(("provider", "adapter"))
+        problem = f"there is no provider adapter {name!r}{hint(name, known)}"
+        yield Mistake("job.yaml", line, "provider.adapter", problem, f"Use one of: {', '.join(sorted(known))}.")
 
 
 def _set(parameters: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:

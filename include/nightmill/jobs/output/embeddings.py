@@ -1,4 +1,4 @@
-"""Embedding jobs: the endpoint makes a job one, and its prompt and output model must fit."""
+"""Embedding jobs: provider.task makes a job one, and its prompt and output model must fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dimensions_of(job: Job) -> int | None:
 
 
 def embedding_mistakes(job: Job, prompt: Prompt, columns: Sequence[Column], content: bytes) -> Iterator[Mistake]:
-    """What does not fit the endpoint. `content` is job.yaml, for the lines."""
+    """What does not fit the task. `content` is job.yaml, for the lines."""
     lines = YamlLines(content)
 
     def wrong(place: Place, problem: str, remedy: str) -> Mistake:
@@ -32,7 +32,7 @@ def embedding_mistakes(job: Job, prompt: Prompt, columns: Sequence[Column], cont
     rule, parameters = job.validation.embedding, job.provider.parameters
     if not job.provider.embeds:
         if rule is not None:
-            remedy = f"Take it out, or set provider.endpoint: {EMBEDDINGS}."
+            remedy = f"Take it out, or set provider.task: {EMBEDDINGS}."
             yield wrong(("validation", "embedding"), "this is no embedding job", remedy)
         return
     asked = parameters.get("dimensions")
@@ -53,4 +53,4 @@ def _unfit(prompt: Prompt, columns: Sequence[Column]) -> Iterator[Mistake]:
         yield Mistake("prompt.md", None, None, problem, "Remove the marker lines and what is not to be embedded.")
     if list(columns) != _COLUMNS:
         remedy = f"Give Output this one field: `{VECTOR}: list[float]`."
-        yield Mistake("output.py", None, "Output", f"the endpoint {EMBEDDINGS} answers with a vector only", remedy)
+        yield Mistake("output.py", None, "Output", f"a request for {EMBEDDINGS} is answered with a vector only", remedy)

@@ -18,8 +18,8 @@ from nightmill.jobs.settings.gap_settings import Gaps
 from nightmill.jobs.settings.gate_settings import Approve, Compare, Gold
 from nightmill.jobs.settings.publish_settings import Publish
 
-CHAT: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-EMBEDDINGS: Literal["/v1/embeddings"] = "/v1/embeddings"
+CHAT: Literal["chat"] = "chat"
+EMBEDDINGS: Literal["embeddings"] = "embeddings"
 _CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
 
@@ -85,10 +85,10 @@ class Provider(Config):
     )
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
-    endpoint: Literal["/v1/chat/completions", "/v1/embeddings"] = Field(
+    task: Literal["chat", "embeddings"] = Field(
         default=CHAT,
-        description="Where each request of a file goes. /v1/embeddings makes it an embedding job: prompt.md is one "
-        "message, its text is what is embedded, and output.py has one field, `vector: list[float]`.",
+        description="What the model is asked for. embeddings makes it an embedding job: prompt.md is one message, "
+        " its text is what is embedded, and output.py has one field, `vector: list[float]`.",
     )
     max_output_tokens: int | None = Field(
         default=None,
@@ -146,7 +146,7 @@ class Provider(Config):
     @property
     def embeds(self) -> bool:
         """Whether the model answers with a vector instead of a message."""
-        return self.endpoint == EMBEDDINGS
+        return self.task == EMBEDDINGS
 
     @property
     def output_reserve_tokens(self) -> int:
@@ -157,8 +157,15 @@ class Provider(Config):
 
     @property
     def reserve_parameter(self) -> str | None:
-        """The request parameter that limits an answer's tokens."""
+        """The request parameter that limits an answer's tokens, where a job limits them so."""
         return next((name for name in RESERVES if isinstance(self.parameters.get(name), int)), None)
+
+    @property
+    def limited_by(self) -> str | None:
+        """The key of job.yaml that limits an answer's tokens."""
+        if self.max_output_tokens is not None:
+            return "provider.max_output_tokens"
+        return None if self.reserve_parameter is None else f"provider.parameters.{self.reserve_parameter}"
 
 
 class Shards(Config):

@@ -8,7 +8,8 @@ from nightmill.domain.capabilities import Capabilities, Input, Lookup, QueueLimi
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.port import Adapter, BatchWatcher, Dialect, Routes, Transport
 
-CHAT, EMBEDDINGS = "/v1/chat/completions", "/v1/embeddings"
+CHAT, EMBEDDINGS = "chat", "embeddings"
+ENDPOINTS = {CHAT: "/v1/chat/completions", EMBEDDINGS: "/v1/embeddings"}
 # https://platform.openai.com/docs/guides/batch: 50,000 requests, 200 MB, a day; files of purpose batch stay 30 days.
 # The account's enqueued cap cannot be read.
 CAPABILITIES = Capabilities(
@@ -41,7 +42,7 @@ def _embeddings(spec: RequestSpec) -> Dialect:
 def _transport(connection: ProviderConnection, spec: RequestSpec) -> Transport:
     from nightmill.providers.openai.transport import OpenAIBatches
 
-    return OpenAIBatches(connection, spec, CAPABILITIES)
+    return OpenAIBatches(connection, spec, ENDPOINTS[spec.task], CAPABILITIES)
 
 
 def _watcher(connection: ProviderConnection) -> BatchWatcher:

@@ -20,7 +20,7 @@ def open_client(connection: ProviderConnection, max_retries: int) -> openai.Open
         http_client=openai.DefaultHttpxClient(**shared, event_hooks=hooks(connection)),
     )
     # The SDK fills missing ones from OPENAI_ORG_ID and OPENAI_PROJECT_ID; batches would then land elsewhere unseen.
-    client.organization, client.project = connection.organization, connection.project
+    client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
     return client
 
 
@@ -41,5 +41,5 @@ def open_async_client(connection: ProviderConnection, max_retries: int) -> opena
         max_retries=max_retries,
         http_client=openai.DefaultAsyncHttpxClient(**shared, event_hooks=async_hooks(connection)),
     )
-    client.organization, client.project = connection.organization, connection.project
+    client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
     return client

@@ -36,7 +36,7 @@ _MISSING_FILE = re.compile(
     r"no such file|file.{0,80}(not found|not exist|not (yet )?(processed|ready|available))", re.IGNORECASE
 )
 _UNCLEAR = frozenset({408, 409, 425})
-_PINNED = frozenset({"model", "endpoint", "completion_window"})  # by their names in job.yaml
+_PINNED = {"model": "model", "endpoint": "task", "completion_window": "completion_window"}  # by their names in job.yaml
 MOST_RETRY_AFTER_S = 30 * 24 * 3600.0  # what is longer is taken for this
 
 
@@ -109,7 +109,8 @@ def create_fault(error: Exception, doing: str, connection: ProviderConnection) -
     if not isinstance(fault, ProviderRefused) or status in (401, 403) or _failure(error).kind is FailureClass.CAPACITY:
         return fault
     parameter = refused_parameter(error)
-    what = f"provider.{parameter}" if parameter in _PINNED else "what it names (provider.model, for one)"
+    named = _PINNED.get(parameter or "")
+    what = f"provider.{named}" if named else "what it names (provider.model, for one)"
     return ProviderRefused(fault.cause, f"Correct {what} in job.yaml, then {START_ANEW}", fault.status, fault.code)
 
 

@@ -64,11 +64,14 @@ class OpenAIBatches:
 
     id_key = ID_KEY
 
-    def __init__(self, connection: ProviderConnection, spec: RequestSpec, capabilities: Capabilities) -> None:
+    def __init__(
+        self, connection: ProviderConnection, spec: RequestSpec, endpoint: str, capabilities: Capabilities
+    ) -> None:
         self.capabilities = capabilities
         self._connection = connection
         self._spec = spec
-        self._wrapper = Wrapper(spec.endpoint)
+        self._endpoint = endpoint
+        self._wrapper = Wrapper(endpoint)
         self._client = open_client(connection, connection.max_retries)
         self._once = without_retries(self._client)
 
@@ -97,7 +100,7 @@ class OpenAIBatches:
         try:
             answer = self._once.batches.with_raw_response.create(
                 input_file_id=as_sent(str(requests)),
-                endpoint=cast(Any, self._spec.endpoint),
+                endpoint=cast(Any, self._endpoint),
                 completion_window=cast(Any, self._spec.completion_window),
                 metadata={TOKEN_KEY: token},
             )
@@ -178,7 +181,7 @@ class OpenAIBatches:
     def ask(self, body: bytes) -> Reply:
         """Sent once: a second one would be paid too."""
         fault: NightmillError
-        path = "/" + self._spec.endpoint.removeprefix("/v1/")
+        path = "/" + self._endpoint.removeprefix("/v1/")
         try:
             options: Any = {"headers": {"content-type": "application/json"}}
             answer = self._once.post(path, cast_to=httpx2.Response, content=body, options=options)

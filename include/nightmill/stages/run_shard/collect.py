@@ -19,7 +19,6 @@ from nightmill.domain.errors import (
     Unstorable,
 )
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
-from nightmill.domain.snapshots import ERROR, OUTPUT
 from nightmill.jobs.rules.breaker import Verdict
 from nightmill.providers.port import ResultFile
 from nightmill.stages.run_shard import breaker
@@ -91,7 +90,7 @@ class Collection:
 
 def _disagreement(one: ProviderBatch, missing: int) -> str:
     """What its files, its counts and what was sent say of each other, with all numbers; empty where they agree."""
-    total = (one.counts or {}).get("total")
+    total = one.requests_total
     if not missing and total in (None, one.requests):
         return ""
     counted_there = f"the provider counts {one.finished:,} of {total:,} finished" if total is not None else "no counts"
@@ -134,9 +133,7 @@ class _ResultFiles:
 
     def fetch(self) -> list[Path]:
         """Download those that there are, beside what was fetched before."""
-        named = ((OUTPUT, self._batch.output_file_id), (ERROR, self._batch.error_file_id))
-        refs = {name: ref for name, ref in named if ref is not None}
-        provider_id, token = self._batch.provider_id, self._batch.token
+        provider_id, refs, token = self._batch.provider_id, self._batch.result_refs, self._batch.token
         assert provider_id is not None
         self._count += 1
         found = self._wake_up.transport.results(provider_id, refs, self._wake_up.directory, f"{token}-{self._count}")
@@ -271,9 +268,9 @@ def _lost(wake_up: WakeUp, one: ProviderBatch, reader: ResultReader) -> Settled:
 def discard_input(wake_up: WakeUp, one: ProviderBatch) -> None:
     """Staged inputs count against the account's storage; the payload store has what they were made from. A provider
     that refuses, or cannot be reached, keeps it and stops nothing."""
-    if one.input_file_id is None:
+    if one.input_ref is None:
         return
     try:
-        wake_up.transport.discard_input(one.input_file_id)
+        wake_up.transport.discard_input(one.input_ref)
     except (ProviderRefused, ProviderUnavailable, AnswerTooLarge):
         wake_up.note("its staged input could not be deleted")

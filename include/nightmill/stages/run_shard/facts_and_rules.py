@@ -18,10 +18,42 @@ from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.session import reading
 
 
-def facts_of(wake_up: WakeUp, one: ProviderBatch, seen: Seen) -> Facts:
-    """The row as the table reads it; whether it is the account's probe is asked where it was polled just now."""
+def facts_now(wake_up: WakeUp, one: ProviderBatch, seen: Seen) -> Facts:
+    """Its row as the table reads it; whether it is the account's probe is asked where it was polled just now."""
     was_polled = isinstance(seen, Snapshot) and one.state is ProviderBatchState.SUBMITTED and one.taken_at is None
-    return one.facts(is_probe=was_polled and throttle.is_probe(wake_up, one))
+    return facts_of(one, is_probe=was_polled and throttle.is_probe(wake_up, one))
+
+
+def facts_of(one: ProviderBatch, *, is_probe: bool = False) -> Facts:
+    """`is_probe`: the account's other files wait for what becomes of it."""
+    return Facts(
+        provider_batch_id=one.provider_batch_id,
+        batch_id=one.batch_id,
+        shard_id=one.shard_id,
+        state=one.state,
+        account=one.account,
+        token=one.token,
+        requests=one.requests,
+        intent_at=one.intent_at,
+        input_ref=one.input_ref,
+        creating_at=one.creating_at,
+        submitted_at=one.submitted_at,
+        provider_id=one.provider_id,
+        raw_status=one.raw_status,
+        unknown_since=one.unknown_since,
+        over_at=one.over_at,
+        ended_at=one.ended_at,
+        window_ends_at=one.window_ends_at,
+        results_until=one.results_until,
+        total=one.requests_total,
+        finished=one.finished,
+        answered=one.requests_answered,
+        results_named=bool(one.result_refs),
+        answers_named=one.names_answers,
+        stopped=one.stopped,
+        stopped_by_hand=one.stopped_by_hand,
+        is_probe=is_probe,
+    )
 
 
 def rules_of(wake_up: WakeUp, one: ProviderBatch) -> Rules:
@@ -67,7 +99,7 @@ def rules(
 def _sending(wake_up: WakeUp, one: ProviderBatch) -> Sending:
     """What speaks against a create call, read as late as possible."""
     may_create = one.state is ProviderBatchState.INTENT or (
-        one.state is ProviderBatchState.UPLOADED and wake_up.transport.capabilities.create_is_idempotent
+        one.state is ProviderBatchState.CREATING and wake_up.transport.capabilities.create_is_idempotent
     )
     if not may_create or wake_up.winding_down:
         return MaySend()

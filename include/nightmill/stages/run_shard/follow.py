@@ -48,7 +48,7 @@ def provider_batch(wake_up: WakeUp, one: ProviderBatch, file: RequestFile | None
     """
     course = Course(one, file)
     while True:
-        facts = facts_and_rules.facts_of(wake_up, course.one, course.seen)
+        facts = facts_and_rules.facts_now(wake_up, course.one, course.seen)
         step = next_step(facts, course.seen, facts_and_rules.rules_of(wake_up, course.one), wake_up.env.now())
         match step:
             case StageInput():
@@ -138,7 +138,7 @@ def told_of_given_up(one: ProviderBatch) -> str:
 def _discarded(wake_up: WakeUp, course: Course) -> bool:
     """Delete the staged input. Of a create call that may still be on its way it must be gone before its items are sent
     again; of one that never went out it is only tidier."""
-    ref = course.one.input_file_id
+    ref = course.one.input_ref
     if ref is None or course.one.state is ProviderBatchState.INTENT:
         collect.discard_input(wake_up, course.one)
         return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -95,12 +96,14 @@ def create(wake_up: WakeUp, course: Course, *, again: bool) -> None:
     """Send the create call once, with a staged reference or the file itself. The edge right before it rechecks the
     fence, so that a zombie pays for nothing, and the account, which may refuse since a moment; it begins the quiet
     period. `again`: that edge was taken before."""
-    requests = course.one.input_file_id or course.requests(wake_up)
+    requests = course.one.input_ref or course.requests(wake_up)
     if not again:
         with writing(wake_up.conn, wake_up.holder):
             is_admitted = throttle.admits(wake_up, course.one)
             if is_admitted:
-                course.one = provider_batches.create_goes_out(wake_up.conn, wake_up.holder, course.one)
+                course.one = provider_batches.create_goes_out(
+                    wake_up.conn, wake_up.holder, course.one, _window_end(wake_up)
+                )
         if not is_admitted:
             course.seen = HeldBack()
             return
@@ -110,13 +113,19 @@ def create(wake_up: WakeUp, course: Course, *, again: bool) -> None:
         _known(wake_up, course, handle, adopted=False)
 
 
+def _window_end(wake_up: WakeUp) -> datetime | None:
+    """When the provider ends by itself what is created now; it says more exactly when it has it."""
+    window = wake_up.transport.capabilities.window
+    return wake_up.env.now() + window if window is not None else None
+
+
 def look_up(wake_up: WakeUp, course: Course) -> None:
     """Ask whether the provider took a create call that was never answered; adopt the batch where it did."""
     one = course.one
-    assert one.uploaded_at is not None
+    assert one.creating_at is not None
     with reading(wake_up.conn):
         behind = provider_batches.clock_behind(wake_up.conn, one.account)
-    sent = SentCreate(one.token, one.uploaded_at - behind, one.requests, one.input_file_id)
+    sent = SentCreate(one.token, one.creating_at - behind, one.requests, one.input_ref)
     found = answer(wake_up, course, Call.LOOK_UP, lambda: wake_up.transport.lookup(sent))
     if isinstance(found, Found):
         if found.others:
@@ -164,9 +173,8 @@ def _follow_status(wake_up: WakeUp, course: Course, before: ProviderBatch, statu
 def _known(wake_up: WakeUp, course: Course, there: Handle | Snapshot, *, adopted: bool) -> None:
     """Note that the provider has it, and under which id."""
     with writing(wake_up.conn, wake_up.holder):
-        course.one = provider_batches.created(
-            wake_up.conn, wake_up.holder, course.one, there.provider_id, there.raw_status, adopted=adopted
-        )
+        why = "adopted" if adopted else "created"
+        course.one = provider_batches.created(wake_up.conn, wake_up.holder, course.one, there, why)
     how = "adopted" if adopted else "sent"
     requests = counted(course.one.requests, "request")
     wake_up.note(f"provider batch {course.one.provider_batch_id}: {how} {requests} as {there.provider_id}")

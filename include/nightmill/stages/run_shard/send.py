@@ -159,6 +159,7 @@ def _intended(wake_up: WakeUp, file: render.RequestFile, *, alone: bool) -> Prov
         job=wake_up.pinned.name,
         token=file.token,
         account=wake_up.account,
+        adapter=wake_up.pinned.job.provider.adapter,
         model=wake_up.pinned.job.provider.model,
         ordinals=file.ordinals,
         prompt_tokens=file.prompt_tokens,
