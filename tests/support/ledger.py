@@ -281,7 +281,7 @@ class Ledger:
 
     def settling(self, batch: Batch) -> Settling:
         """What settling a chunk needs."""
-        return Settling.of(self.job, batch.contract_id, {})
+        return Settling.of(self.job, batch.contract_id, batch.options)
 
     @property
     def _parents(self) -> tuple[str, ...]:

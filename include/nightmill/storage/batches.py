@@ -10,9 +10,9 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import IllegalTransition, Terminal
-from nightmill.domain.priority import Priority
 from nightmill.domain.states import BATCH_EDGES, GREEN_BATCH_STATES, TERMINAL_BATCH_STATES, BatchState
 from nightmill.jobs.rules.publishing import Publishing
+from nightmill.jobs.rules.run_options import RunOptions
 from nightmill.storage import fence, sql
 from nightmill.storage.session import Connection, refusals
 
@@ -56,9 +56,9 @@ class Batch:
         return fence.Holder(self.batch_id, self.generation)
 
     @property
-    def priority(self) -> str:
-        """As chosen when the run was triggered."""
-        return str(self.params.get("priority") or Priority.NORMAL)
+    def options(self) -> RunOptions:
+        """What its run was asked to do, beside the values of its filters."""
+        return RunOptions.of(self.params)
 
     @property
     def ended(self) -> bool:
@@ -78,7 +78,7 @@ class Batch:
     @property
     def is_preview(self) -> bool:
         """Whether its run was asked to leave the view as it is."""
-        return self.params.get("publish") == Publishing.NO
+        return self.options.is_preview
 
     @property
     def task_to_clear(self) -> str:

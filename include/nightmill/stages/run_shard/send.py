@@ -98,7 +98,7 @@ def _candidates(wake_up: WakeUp, unsettled: Mapping[int, int]) -> dict[int, int]
     if elsewhere:
         wake_up.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
         wake_up.look_again_in(wake_up.live.provider.poll_interval_s * 2)
-    if shard.lease > 1 and not wake_up.batch.params.get("reprocess"):
+    if shard.lease > 1 and not wake_up.batch.options.reprocess:
         for ordinal in _answered_meanwhile(wake_up, wanted):
             wanted.pop(ordinal, None)
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
@@ -211,7 +211,7 @@ def _taken_elsewhere(wake_up: WakeUp, intent: Intent) -> bool:
     """Whether another batch began to carry some of these keys, or answered them, while the file was rendered."""
     ranges = multirange(intent.ordinals)
     elsewhere = provider_batches.carried_elsewhere(wake_up.conn, wake_up.batch.batch_id, intent.job, ranges)
-    if not wake_up.batch.params.get("reprocess"):
+    if not wake_up.batch.options.reprocess:
         elsewhere |= _answered(wake_up, intent.ordinals)
     if not elsewhere:
         return False
