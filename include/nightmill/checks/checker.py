@@ -78,5 +78,5 @@ class Checker:
         if self._reserve is None:
             advice = "job.yaml sets no limit, so the model's own one cut it: ask for shorter answers"
         else:
-            advice = f"raise {self._reserve}, or repair.max_completion_tokens_cap"
+            advice = f"raise {self._reserve}, or repair.max_output_tokens_cap"
         return replace(truncated, message=f"the answer ended at the token limit; {advice}")

@@ -250,7 +250,7 @@ class Repair(Config):
         description="Requests per item that show the model its rejected answer and what is wrong with it; "
         "retry.max_attempts bounds them too.",
     )
-    max_completion_tokens_cap: int | None = Field(
+    max_output_tokens_cap: int | None = Field(
         default=None,
         ge=1,
         description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
