@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import sql as composed
 
+from dev.stack.postgres import Server
 from nightmill.domain.gates import GATES, Word
 from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState
@@ -23,12 +24,14 @@ from nightmill.storage import (
     payloads,
     provider_batches,
     publications,
+    sending,
     shards,
     views,
 )
 from nightmill.storage.batches import Batch, Submission
-from nightmill.storage.provider_batches import Intent, ProviderBatch
+from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
+from nightmill.storage.sending import Intent
 from nightmill.storage.session import Connection, connect
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard, Shard
@@ -86,6 +89,15 @@ def definition(name: str = "notes", view: str = "notes", output: str = OUTPUT, m
     job_yaml = (JOB_YAML % view).replace(f"{{view: {view}}}", f"{{view: {view}, mode: {mode}}}")
     files = {"job.yaml": job_yaml, "prompt.md": "{{ body }}", "output.py": output}
     return JobDefinition(name, {file: content.encode() for file, content in files.items()})
+
+
+def fill(server: Server, dsn: str) -> None:
+    """Apply the job in a migrated ledger, and let a writer and a reader in."""
+    with psycopg.connect(dsn) as conn:
+        for role in ("writer", "reader"):
+            server.create_login(f"nightmill_test_{role}")
+            conn.execute(f"grant nightmill_{role} to nightmill_test_{role}")
+    apply(dsn, definition())
 
 
 @dataclass
@@ -239,7 +251,7 @@ class Ledger:
     def intent(self, holder: fence.Holder, ordinals: range) -> ProviderBatch:
         """A provider batch in INTENT."""
         with self.writer() as conn:
-            made = provider_batches.intend(
+            made = sending.intend(
                 conn,
                 holder,
                 Intent(

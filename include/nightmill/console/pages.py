@@ -20,8 +20,8 @@ from nightmill.storage import (
     gaps,
     holds,
     prices,
-    provider_batches,
     publications,
+    sending,
     usage,
     view_history,
 )
@@ -144,7 +144,7 @@ def _cost(price: Price, attempts: Sequence[Attempts]) -> Decimal:
 
 def _enqueued(conn: Connection, sent: Sequence[Evidence]) -> list[tuple[str, int]]:
     pairs = sorted({(one.model, one.account) for one in sent if one.live})
-    return [(model, provider_batches.enqueued_tokens(conn, account, model)) for model, account in pairs]
+    return [(model, sending.enqueued_tokens(conn, account, model)) for model, account in pairs]
 
 
 def _raw_files(payload_root: str, batch: Batch, one: Evidence) -> list[str]:

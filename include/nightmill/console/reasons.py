@@ -23,6 +23,14 @@ SHARD_WORDS = {
 }
 
 
+_PLANNING = (
+    "The manifest is frozen. plan_shards reuses what was answered before and cuts the rest into shards; if that task "
+    "failed, its log says why."
+)
+_QUEUED = (
+    "Shards are planned. Nothing was sent yet: the first task of run_shard has not started. If preflight failed, its "
+    "log says why."
+)
 StepOf = Callable[[int, datetime], Step]  # what a provider batch, by its number, rests at
 
 
@@ -36,15 +44,9 @@ def of_batch(
         case BatchState.CREATED:
             return [f"The source is being frozen ({batch.state_reason}). If its task failed, the task's log says why."]
         case BatchState.PLANNING:
-            return [
-                "The manifest is frozen. plan_shards reuses what was answered before and cuts the rest into shards; if "
-                "that task failed, its log says why."
-            ]
+            return [_PLANNING]
         case BatchState.QUEUED:
-            return [
-                "Shards are planned. Nothing was sent yet: the first task of run_shard has not started. If preflight "
-                "failed, its log says why."
-            ]
+            return [_QUEUED]
         case BatchState.RUNNING:
             return _running(shards, evidence, now, step_of)
         case BatchState.VALIDATING:
