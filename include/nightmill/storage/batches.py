@@ -257,16 +257,11 @@ def gaps_by_code(conn: Connection, batch_id: int) -> list[tuple[str, int]]:
     return conn.execute(sql.text("gap/count_by_code"), {"batch_id": batch_id}).fetchall()
 
 
-def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
-    """Let a batch go on that this stage had blocked: its task was cleared. Others are returned as they are."""
+def unblock(conn: Connection, batch: Batch, stage: str, why: str = "") -> Batch:
+    """Let a batch go on that this stage had blocked: its task was cleared, or `why`. Others stay as they are."""
     if batch.state is not BatchState.BLOCKED or batch.blocked_from is None or batch.blocked_by != stage:
         return batch
-    return move(conn, batch, BatchState(batch.blocked_from), f"{stage} was cleared")
-
-
-def goes_on(conn: Connection, batch: Batch, why: str) -> Batch:
-    """Let a blocked batch go on where it was, without anybody's doing."""
-    return move(conn, batch, BatchState(batch.blocked_from or BatchState.RUNNING), why)
+    return move(conn, batch, BatchState(batch.blocked_from), why or f"{stage} was cleared")
 
 
 def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
