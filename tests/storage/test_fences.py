@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import pytest
 from psycopg import errors
@@ -15,8 +16,9 @@ from support.ledger import Ledger
 
 from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.failures import Failure, FailureClass
+from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
-from nightmill.storage import batches, fence, provider_batches, settlement, shards
+from nightmill.storage import batches, fence, provider_batches, sending, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
 from nightmill.storage.provider_batches import ProviderBatch
@@ -68,14 +70,15 @@ def test_a_stale_writer_commits_nothing_after_a_cancel(ledger: Ledger) -> None:
 
 
 def test_a_stale_writer_commits_nothing_after_a_takeover(ledger: Ledger) -> None:
+    seen = Snapshot("batch_1", BatchStatus.ENDED, "completed")
     batch, ((taken, old, one),) = ingesting(ledger, 10, 1)
     _, new = ledger.taken(batch, taken)
     with ledger.writer() as writer:
         for stale in (
             lambda: fence.enter(writer, old),
-            lambda: shards.move(writer, taken, old, ShardState.SETTLED, "late"),
-            lambda: provider_batches.move(writer, old, one, ProviderBatchState.COLLECTED, "late"),
-            lambda: provider_batches.record_poll(writer, old, one, "completed", None),
+            lambda: shards._edge(writer, taken, old, ShardState.SETTLED, "late"),
+            lambda: provider_batches._edge(writer, old, one, ProviderBatchState.COLLECTED, "late"),
+            lambda: provider_batches.polled(writer, old, one, seen, datetime.now(UTC)),
         ):
             with pytest.raises(StaleWriter):
                 stale()
@@ -196,11 +199,19 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
             taken, holder = shards.take_over(conn, shard, batch.generation, "test")
             conn.commit()
             first = dice.randrange(shard.first_ordinal, shard.last_ordinal)
-            made = provider_batches.intend(
+            made = sending.intend(
                 conn,
                 holder,
-                provider_batches.Intent(
-                    ledger.job.name, f"t{dice.random()}", "account", "echo-1", range(first, first + 1), 10, 10, None
+                sending.Intent(
+                    ledger.job.name,
+                    f"t{dice.random()}",
+                    "account",
+                    "openai",
+                    "echo-1",
+                    range(first, first + 1),
+                    10,
+                    10,
+                    None,
                 ),
             )
             conn.commit()
@@ -210,8 +221,8 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
             lost = Arrival(first, Failure(FailureClass.TRANSIENT, "lost_line", "x"))
             settlement.arrive(conn, made, [lost], ledger.settling(batch))
             conn.commit()
-            provider_batches.move(conn, holder, made, ProviderBatchState.ABANDONED, "test")
-            shards.move(conn, taken, holder, ShardState.RETRY_WAIT, "test")
+            provider_batches._edge(conn, holder, made, ProviderBatchState.ABANDONED, "test")
+            shards._edge(conn, taken, holder, ShardState.RETRY_WAIT, "test")
         return "took a shard"
 
     def block_or_go_on(dice: random.Random) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import sql as composed
 from psycopg.rows import class_row
@@ -21,10 +22,7 @@ from nightmill.domain.errors import IllegalTransition
 from nightmill.domain.snapshots import BatchStatus, Snapshot, Stopped, holds_answers
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
 from nightmill.storage import fence, sql
-from nightmill.storage.ranges import multirange
 from nightmill.storage.session import Connection, refusals
-
-CANCELLED_WAIT_S = 2 * 3600.0  # a new run waits this long for the work that a cancelled one has at the provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,38 +106,22 @@ class ProviderBatch:
 
 
 @cache
-def _returning(query: str) -> composed.Composed:
+def returning(query: str) -> composed.Composed:
     """A query that returns provider batches: its columns are the fields of ProviderBatch, of the table named `one`."""
     columns = (composed.Identifier("one", one.name) for one in fields(ProviderBatch))
     return sql.text(query).format(columns=composed.SQL(", ").join(columns))
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
-    """What is about to be sent, by which adapter. `account` is the connection's fingerprint; `enqueued_cap` is in
-    prompt tokens."""
-
-    job: str
-    token: str
-    account: str
-    adapter: str
-    model: str
-    ordinals: Sequence[int]
-    prompt_tokens: int
-    file_bytes: int
-    enqueued_cap: int | None
-
-
 def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
     """All provider batches of a shard, oldest first."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batch/of_shard"), {"shard_id": shard_id}).fetchall()
+        return cursor.execute(returning("provider_batch/of_shard"), {"shard_id": shard_id}).fetchall()
 
 
 def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
     """One provider batch. Raises IllegalTransition where there is none."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch/get"), {"provider_batch_id": provider_batch_id}).fetchone()
+        row = cursor.execute(returning("provider_batch/get"), {"provider_batch_id": provider_batch_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no provider batch {provider_batch_id}.", "Take its number from the task's log or the message."
@@ -147,66 +129,87 @@ def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
     return row
 
 
-def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
-    """Those of the ordinals whose key a live provider batch of another batch of the job carries, open or cancelled."""
-    scope = {"batch_id": batch_id, "job": job, "cancelled_wait_s": CANCELLED_WAIT_S}
-    others = conn.execute(sql.text("batch/in_flight"), scope).fetchall()
-    found: set[int] = set()
-    for other, carried in others:  # one query each: with constants it reads two partitions, nearly always none
-        values = {"batch_id": batch_id, "ordinals": ordinals, "other": other, "carried": carried}
-        found.update(row[0] for row in conn.execute(sql.text("item/keys_in_flight"), values))
-    return found
+class Refusal(StrEnum):
+    """How a provider refused a whole file."""
+
+    CAPACITY = "capacity"  # no room now
+    SIZE = "size"  # too large
+    NAMED = "named"  # for lines that it names, by number or id
+    UNNAMED = "unnamed"  # it does not say for which
 
 
-def lock_sending(conn: Connection, job: str, account: str) -> None:
-    """Serialise intents of one job and of one account, and what is learnt of its limits, until the transaction ends."""
-    conn.execute(sql.text("fence/lock_sending"), {"job": job, "account": account})
-
-
-def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
-    """Prompt tokens of all live provider batches of a model on an account, those of cancelled batches included."""
-    values = {"account": account, "model": model}
-    row = conn.execute(sql.text("provider_batch/enqueued_tokens"), values).fetchone()
-    return int(row[0]) if row else 0
-
-
-def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBatch | None:
-    """Record the intent to send, or return None when the account's enqueued-token budget has no room now.
-
-    A file that is larger than the whole budget is let through alone: the provider says what it thinks of it.
-    """
+def staged(conn: Connection, holder: fence.Holder, batch: ProviderBatch, input_ref: str) -> ProviderBatch:
+    """Note under which reference the provider has its requests. Raises IllegalTransition unless it is INTENT."""
     fence.enter(conn, holder)
-    lock_sending(conn, intent.job, intent.account)
-    if intent.enqueued_cap is not None:
-        waiting = enqueued_tokens(conn, intent.account, intent.model)
-        if waiting and waiting + intent.prompt_tokens > intent.enqueued_cap:
-            return None
-    values = {
-        "batch_id": holder.batch_id,
-        "shard_id": holder.shard_id,
-        "job": intent.job,
-        "token": intent.token,
-        "account": intent.account,
-        "adapter": intent.adapter,
-        "model": intent.model,
-        "ordinals": multirange(intent.ordinals),
-        "requests": len(intent.ordinals),
-        "prompt_tokens": intent.prompt_tokens,
-        "file_bytes": intent.file_bytes,
-    }
-    with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch/intend"), values).fetchone()
-    assert row is not None
+    values = {"provider_batch_id": batch.provider_batch_id, "input_ref": input_ref}
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(returning("provider_batch/record_input"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
     return row
 
 
-def move(
+def create_goes_out(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, window_ends_at: datetime | None = None
+) -> ProviderBatch:
+    """Its create call is about to leave: from here on it may have to be paid for."""
+    reason = "its create call goes out"
+    return _edge(conn, holder, batch, ProviderBatchState.CREATING, reason, window_ends_at=window_ends_at)
+
+
+class Accepted(Protocol):
+    """What the provider says of a batch that it has."""
+
+    @property
+    def provider_id(self) -> str: ...
+    @property
+    def raw_status(self) -> str: ...
+    @property
+    def window_ends_at(self) -> datetime | None: ...
+    @property
+    def results_until(self) -> datetime | None: ...
+
+
+def created(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, there: Accepted, why: str = "created"
+) -> ProviderBatch:
+    """The provider has it under that id. Where its reply was lost and it was found there, `why` says how."""
+    facts = {
+        "provider_id": there.provider_id,
+        "adopted": why != "created",
+        "raw_status": there.raw_status,
+        "window_ends_at": there.window_ends_at,
+        "results_until": there.results_until,
+    }
+    return _edge(conn, holder, batch, ProviderBatchState.SUBMITTED, why, **facts)
+
+
+def ended(conn: Connection, holder: fence.Holder, batch: ProviderBatch) -> ProviderBatch:
+    """The provider executes nothing more of it."""
+    return _edge(conn, holder, batch, ProviderBatchState.ENDED, f"the provider says {batch.raw_status}")
+
+
+def collected(conn: Connection, holder: fence.Holder, batch: ProviderBatch, told: str = "") -> ProviderBatch:
+    """All of its results are in the ledger. `told` is what its results, its counts and what was sent say of each
+    other, where they do not agree."""
+    return _edge(conn, holder, batch, ProviderBatchState.COLLECTED, told or "every line is in the ledger")
+
+
+def abandoned(
     conn: Connection,
     holder: fence.Holder,
     batch: ProviderBatch,
-    to: ProviderBatchState,
-    reason: str,
-    **facts: Any,
+    why: str,
+    refused: Refusal | None = None,
+    suspects: Sequence[Sequence[int]] | None = None,
+) -> ProviderBatch:
+    """It is given up; its items are free again. `suspects` are groups of ordinals that the refusal's lines may be."""
+    groups = [list(group) for group in suspects] if suspects else None
+    return _edge(conn, holder, batch, ProviderBatchState.ABANDONED, why, refused=refused, suspects=groups)
+
+
+def _edge(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, to: ProviderBatchState, reason: str, **facts: Any
 ) -> ProviderBatch:
     """Take one edge under the shared fence and record what was learned with it (column names as keywords)."""
     if to not in PROVIDER_BATCH_EDGES[batch.state]:
@@ -219,11 +222,11 @@ def move(
         "from_state": str(batch.state),
         "to_state": str(to),
         "reason": reason,
-        **dict.fromkeys(_FACTS),
-        **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
+        **dict.fromkeys(_LEARNED),
+        **{name: Jsonb(value) if isinstance(value, list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch/move"), values).fetchone()
+        row = cursor.execute(returning("provider_batch/move"), values).fetchone()
     if row is None:
         raise IllegalTransition(
             f"Provider batch {batch.provider_batch_id} is no longer {batch.state}.", "Read it again."
@@ -231,7 +234,7 @@ def move(
     return row
 
 
-_FACTS = (
+_LEARNED = (
     "input_ref",
     "provider_id",
     "adopted",
@@ -244,18 +247,7 @@ _FACTS = (
 )
 
 
-def record_input(conn: Connection, holder: fence.Holder, batch: ProviderBatch, ref: str) -> ProviderBatch:
-    """Note by which reference the provider has the requests. Raises IllegalTransition unless the batch is INTENT."""
-    fence.enter(conn, holder)
-    values = {"provider_batch_id": batch.provider_batch_id, "input_ref": ref}
-    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch/record_input"), values).fetchone()
-    if row is None:
-        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
-    return row
-
-
-def record_poll(
+def polled(
     conn: Connection, holder: fence.Holder, batch: ProviderBatch, seen: Snapshot, now: datetime
 ) -> ProviderBatch:
     """Note what the provider says just now, without an edge. What was named or counted once stays so until it says
@@ -280,7 +272,7 @@ def record_poll(
         "unknown_at": now if seen.status is BatchStatus.UNKNOWN else None,
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batch/poll"), values).fetchone() or batch
+        return cursor.execute(returning("provider_batch/poll"), values).fetchone() or batch
 
 
 def note_stop_asked(conn: Connection, provider_batch_id: int) -> None:
