@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
@@ -17,11 +17,13 @@ from dev.practice_provider.inference import Inference
 from dev.practice_provider.ledger import Ledger
 from dev.practice_provider.models.registry import ModelRegistry
 from dev.practice_provider.refusal import Refusal
-from dev.practice_provider.routes import batches, control, files, realtime
-from dev.practice_provider.routes.context import Address, Simulator, json_response
+from dev.practice_provider.routes import control
+from dev.practice_provider.routes.context import Address, Face, Simulator
 from dev.practice_provider.runner import BatchRunner
 from dev.practice_provider.settings import Settings
 from dev.practice_provider.tokens import counter
+from dev.practice_provider.vendor import Vendor, by_endpoint
+from dev.practice_provider.vendors import anthropic, openai
 
 
 def build(settings: Settings, drop_connection: Callable[[Address], None]) -> Simulator:
@@ -32,6 +34,10 @@ def build(settings: Settings, drop_connection: Callable[[Address], None]) -> Sim
     faults = FaultBoard(ledger, settings.faults)
     registry = ModelRegistry(settings, count)
     inference = Inference(registry, count)
+    vendors: list[Vendor] = [
+        anthropic.Anthropic(ledger, inference),
+        openai.OpenAI(settings, ledger, store, inference, faults),
+    ]
     return Simulator(
         settings=settings,
         ledger=ledger,
@@ -41,13 +47,17 @@ def build(settings: Settings, drop_connection: Callable[[Address], None]) -> Sim
         faults=faults,
         registry=registry,
         inference=inference,
-        runner=BatchRunner(settings, ledger, store, inference, faults),
+        runner=BatchRunner(settings, ledger, faults, by_endpoint(vendors)),
         drop_connection=drop_connection,
     )
 
 
 def application(simulator: Simulator) -> Starlette:
-    """The runner lives as long as the application; the data folder is closed with it."""
+    """The runner lives as long as the application; the data folder is closed with it.
+
+    All vendors are spoken at once, by their addresses. Of two with the same address the first one takes the calls that
+    it recognises.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -59,19 +69,26 @@ def application(simulator: Simulator) -> Starlette:
             simulator.registry.close()
             simulator.ledger.close()
 
-    groups = (files, batches, realtime, control)
+    spoken = [anthropic.spoken(simulator), openai.spoken(simulator)]
+    faces = [face for face, _ in spoken]
+
+    async def unknown_address(request: Request, _: Exception) -> Response:
+        message = f"Invalid URL ({request.method} {request.url.path})"
+        return _error(faces, request, Refusal(404, message))
+
+    async def server_error(request: Request, _: Exception) -> Response:
+        message = "The server had an error while processing your request."
+        return _error(faces, request, Refusal(500, message, type="server_error"))
+
     return Starlette(
-        routes=[one for group in groups for one in group.routes(simulator)],
+        routes=[one for _, routes in spoken for one in routes] + control.routes(simulator),
         lifespan=lifespan,
-        exception_handlers={404: _unknown_url, 405: _unknown_url, Exception: _server_error},
+        exception_handlers={404: unknown_address, 405: unknown_address, Exception: server_error},
     )
 
 
-async def _unknown_url(request: Request, _: Exception) -> Response:
-    refusal = Refusal(404, f"Invalid URL ({request.method} {request.url.path})")
-    return json_response(refusal.body(), refusal.status)
-
-
-async def _server_error(_request: Request, _: Exception) -> Response:
-    refusal = Refusal(500, "The server had an error while processing your request.", type="server_error")
-    return json_response(refusal.body(), refusal.status)
+def _error(faces: Sequence[Face], request: Request, refusal: Refusal) -> Response:
+    face = next(one for one in faces if one.recognises(request))
+    response = face.error(refusal)
+    face.sign(request, response)
+    return response

@@ -1,15 +1,14 @@
 """A batch's life at the provider, and the pure decision of its next step.
 
 validating -> in_progress -> finalizing -> completed, with the exits failed (from validating), expired and
-cancelling -> cancelled. Source: OpenAI's batch guide, "Checking the status of a batch".
+cancelling -> cancelled. Source: OpenAI's batch guide, "Checking the status of a batch". Other vendors show less of it:
+a batch that is checked at create begins in_progress.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from dev.practice_provider.faults import FaultPlan
 
@@ -36,11 +35,6 @@ EDGES: dict[Status, frozenset[Status]] = {
     Status.CANCELLED: frozenset(),
 }
 TERMINAL = frozenset(status for status, exits in EDGES.items() if not exits)
-
-_TIMES = (
-    *("created_at", "in_progress_at", "expires_at", "finalizing_at", "completed_at"),
-    *("failed_at", "expired_at", "cancelling_at", "cancelled_at"),
-)
 
 VALIDATING_SHARE = 0.1  # of the batch's whole duration
 FINALIZING_SHARE = 0.1
@@ -82,33 +76,10 @@ class BatchRow:
     error_file_id: str | None
     problems: str | None
 
-    def as_json(self) -> dict[str, Any]:
-        times = {name: None if (at := getattr(self, name)) is None else int(at) for name in _TIMES}
-        return {
-            "id": self.id,
-            "object": "batch",
-            "endpoint": self.endpoint,
-            "model": self.model,
-            "errors": {"object": "list", "data": json.loads(self.problems)} if self.problems else None,
-            "input_file_id": self.input_file_id,
-            "completion_window": "24h",
-            "status": self.status,
-            "output_file_id": self.output_file_id,
-            "error_file_id": self.error_file_id,
-            **times,
-            "request_counts": {"total": self.total, "completed": self.succeeded, "failed": self.failed},
-            "usage": self._usage() if self.status in TERMINAL - {Status.FAILED} else None,
-            "metadata": json.loads(self.metadata) if self.metadata else None,
-        }
 
-    def _usage(self) -> dict[str, Any]:
-        return {
-            "input_tokens": self.input_tokens,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": self.output_tokens,
-            "output_tokens_details": {"reasoning_tokens": 0},
-            "total_tokens": self.input_tokens + self.output_tokens,
-        }
+def stem(batch_id: str) -> str:
+    """What is left of a batch's id without its prefix; names what belongs to the batch."""
+    return batch_id.partition("_")[2]
 
 
 @dataclass(frozen=True, slots=True)

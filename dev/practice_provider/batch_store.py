@@ -54,10 +54,12 @@ class BatchStore:
     def unfinished(self) -> Sequence[BatchRow]:
         return [BatchRow(**dict(row)) for row in self._ledger.rows(f"select * from batch where {_OPEN} order by seq")]
 
-    def page(self, limit: int, after: BatchRow | None) -> tuple[Sequence[BatchRow], bool]:
-        """Newest first, and whether more follow."""
+    def page(self, endpoints: Sequence[str], limit: int, after: BatchRow | None) -> tuple[Sequence[BatchRow], bool]:
+        """The batches of some endpoints, newest first, and whether more follow."""
         rows = self._ledger.rows(
-            "select * from batch where seq < ? order by seq desc limit ?", (after.seq if after else 2**62, limit + 1)
+            "select * from batch where seq < ? and endpoint in (select value from json_each(?))"
+            " order by seq desc limit ?",
+            (after.seq if after else 2**62, json.dumps(list(endpoints)), limit + 1),
         )
         return [BatchRow(**dict(row)) for row in rows[:limit]], len(rows) > limit
 

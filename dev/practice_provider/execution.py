@@ -5,24 +5,20 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
-
-from dev.practice_provider.batch_states import BatchRow
+from dev.practice_provider.batch_states import BatchRow, stem
 from dev.practice_provider.books import RECORD, Execution, body_sha256, first_turn_sha256
 from dev.practice_provider.fault_board import FaultBoard, LineFaultHit, record_line_faults
 from dev.practice_provider.faults import LineError, OddAnswer
-from dev.practice_provider.inference import Answered, Completed, Inference
 from dev.practice_provider.input_index import InputIndex
 from dev.practice_provider.ledger import Ledger
-from dev.practice_provider.line_shapes import Shape, shaped_line
-from dev.practice_provider.odd_answers import result_lines
+from dev.practice_provider.odd_answers import Odd
 from dev.practice_provider.refusal import Refusal
-from dev.practice_provider.result_lines import response_line, unanswered_line
+from dev.practice_provider.vendor import Answered, Asked, Completed, Lines, Vendor, Vendors
 
 MOST_LINES = 2000  # of one commit
 MOST_SECONDS = 0.25
@@ -43,6 +39,10 @@ class Chunk:
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
+    def add(self, lines: Lines) -> None:
+        self.answers += lines.results
+        self.errors += lines.errors
+
 
 class LineExecutor:
     """Executes lines and commits them together with the books.
@@ -52,66 +52,62 @@ class LineExecutor:
     lines of one chunk (MOST_SECONDS of work, at least one line).
     """
 
-    def __init__(self, ledger: Ledger, inference: Inference, faults: FaultBoard) -> None:
+    def __init__(self, ledger: Ledger, vendors: Vendors, faults: FaultBoard) -> None:
         self._ledger = ledger
-        self._inference = inference
+        self._vendors = vendors
         self._faults = faults
 
     def execute(self, batch: BatchRow, index: InputIndex, due: int) -> None:
-        chunk = Chunk()
+        chunk, vendor = Chunk(), self._vendors[batch.endpoint]
         until = time.monotonic() + MOST_SECONDS
         input_fd = os.open(self._ledger.path_of(batch.input_file_id), os.O_RDONLY | os.O_CLOEXEC)
         try:
             for position in range(batch.done, min(due, batch.done + MOST_LINES)):
                 raw, prompt_tokens = index.line(input_fd, position)
-                self._execute_line(batch, orjson.loads(raw), prompt_tokens, chunk)
+                self._execute_line(vendor, batch, vendor.read(raw), prompt_tokens, chunk)
                 if time.monotonic() > until:
                     break
         finally:
             os.close(input_fd)
         self._commit(batch, chunk)
 
-    def _execute_line(self, batch: BatchRow, line: dict[str, Any], prompt_tokens: int, chunk: Chunk) -> None:
-        custom_id, body, now = line["custom_id"], line["body"], time.time()
-        digest = body_sha256(body)
-        answer_id = f"{batch.id[6:]}{batch.done + len(chunk.executions):08x}"
-        subject = first_turn_sha256(body, digest)
-        fault = self._fault(self._faults.plan.line_error, custom_id, subject, body, chunk)
+    def _execute_line(self, vendor: Vendor, batch: BatchRow, asked: Asked, prompt_tokens: int, chunk: Chunk) -> None:
+        custom_id, question, now = asked.custom_id, asked.question, time.time()
+        digest = body_sha256(question)
+        answer_id = f"{stem(batch.id)}{batch.done + len(chunk.executions):08x}"
+        subject = first_turn_sha256(question, digest)
+        fault = self._fault(self._faults.plan.line_error, custom_id, subject, question, chunk)
         if fault is not None:
             outcome: Answered = Refusal(fault.status or 0, fault.message, code=fault.code, type=fault.type)
         else:
-            outcome = self._inference.run(batch.endpoint, body, now, answer_id, prompt_tokens)
-        request_id = f"batch_req_{answer_id}"
+            outcome = vendor.run(batch.endpoint, asked, now, answer_id, prompt_tokens or None)
         if isinstance(outcome, Completed):
-            self._answered(request_id, custom_id, subject, body, outcome, chunk)
+            chunk.succeeded += 1
+            odd = self._odd(vendor, custom_id, subject, question, chunk)
+            chunk.add(vendor.answer_lines(odd, answer_id, custom_id, outcome.body))
             paid = (200, outcome.usage.prompt_tokens, outcome.usage.completion_tokens)
         else:
             shape = fault.shape if fault is not None else "documented"
-            chunk.errors.append(_failed_line(request_id, custom_id, outcome, shape))
+            chunk.add(vendor.error_lines(answer_id, custom_id, outcome, shape))
             chunk.failed += 1
             paid = (outcome.status, 0, 0)
-        chunk.executions.append((batch.id, custom_id, batch.endpoint, str(body.get("model")), digest, *paid, now))
+        chunk.prompt_tokens += paid[1]
+        chunk.completion_tokens += paid[2]
+        chunk.executions.append((batch.id, custom_id, batch.endpoint, str(question.get("model")), digest, *paid, now))
 
-    def _answered(
-        self, request_id: str, custom_id: str, subject: str, body: dict[str, Any], outcome: Completed, chunk: Chunk
-    ) -> None:
-        chunk.succeeded += 1
-        chunk.prompt_tokens += outcome.usage.prompt_tokens
-        chunk.completion_tokens += outcome.usage.completion_tokens
-        odd = self._fault(self._faults.plan.answer, custom_id, subject, body, chunk)
-        if odd is None:
-            chunk.answers.append(response_line(request_id, custom_id, 200, outcome.body))
-        else:
-            answers, errors = result_lines(odd.kind, request_id, custom_id, outcome.body)
-            chunk.answers += answers
-            chunk.errors += errors
+    def _odd(
+        self, vendor: Vendor, custom_id: str, subject: str, question: Mapping[str, Any], chunk: Chunk
+    ) -> Odd | None:
+        possible = [one for one in self._faults.plan.answer if one.kind in vendor.odd_kinds]
+        fault = self._fault(possible, custom_id, subject, question, chunk)
+        return None if fault is None else fault.kind
 
     def _fault(
-        self, faults: Sequence[Struck], custom_id: str, subject: str, body: dict[str, Any], chunk: Chunk
+        self, faults: Sequence[Struck], custom_id: str, subject: str, question: Mapping[str, Any], chunk: Chunk
     ) -> Struck | None:
         """The first fault that strikes this execution, noted in the chunk."""
         for fault in faults:
-            if not fault.hits(custom_id, subject, body):
+            if not fault.hits(custom_id, subject, question):
                 continue
             times = chunk.hit_times[fault.key, subject]
             if fault.times is None or self._faults.times_struck(fault, subject) + times < fault.times:
@@ -146,7 +142,7 @@ class LineExecutor:
 
 def output_id(batch_id: str) -> str:
     """The output file's id is known from the start: its bytes grow in place and become visible at the end."""
-    return f"file-o{batch_id[6:]}"
+    return f"file-o{stem(batch_id)}"
 
 
 def is_output(file_id: str) -> bool:
@@ -154,7 +150,7 @@ def is_output(file_id: str) -> bool:
 
 
 def error_id(batch_id: str) -> str:
-    return f"file-e{batch_id[6:]}"
+    return f"file-e{stem(batch_id)}"
 
 
 def append_at(path: Path, size: int, pieces: Sequence[bytes]) -> int:
@@ -166,11 +162,3 @@ def append_at(path: Path, size: int, pieces: Sequence[bytes]) -> int:
         target.seek(size)
         target.writelines(pieces)
         return target.tell()
-
-
-def _failed_line(request_id: str, custom_id: str, refusal: Refusal, shape: Shape) -> bytes:
-    if shape != "documented":
-        return shaped_line(shape, request_id, custom_id, refusal)
-    if refusal.status == 0:
-        return unanswered_line(request_id, custom_id, refusal.code, refusal.message)
-    return response_line(request_id, custom_id, refusal.status, refusal.body())

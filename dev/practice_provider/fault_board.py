@@ -81,6 +81,13 @@ class FaultBoard:
         """After how many executed lines a batch expires; None where no fault says so."""
         return self._stops.get(batch_id)
 
+    def hides(self, batch_id: str, created_at: float, now: float) -> bool:
+        """Whether a batch is too new to be found by its id."""
+        if now >= created_at + self.plan.hidden_after_create_s:
+            return False
+        self.note("hidden_after_create_s", {"batch": batch_id}, now)
+        return True
+
     def note(self, fault: str, detail: Any, now: float) -> None:
         with self._ledger.transaction() as connection:
             log(connection, now, fault, detail)
@@ -125,7 +132,7 @@ class FaultBoard:
                 log(connection, now, "short_content", {"file": file_id, "bytes": len(there), "whole": len(whole)})
         return there
 
-    def record_file_refusal(self, fault: FileRefusal, batch_id: str, lines: Sequence[int], now: float) -> None:
+    def record_file_refusal(self, fault: FileRefusal, batch_id: str | None, lines: Sequence[int], now: float) -> None:
         with self._ledger.transaction() as connection:
             _count(connection, [(fault.key, _ANY_FILE)])
             log(connection, now, "refuse_file", {"batch": batch_id, "code": fault.code, "lines": list(lines)})

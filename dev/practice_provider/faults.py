@@ -165,6 +165,7 @@ class FaultPlan(BaseModel):
     refuse_file: tuple[FileRefusal, ...] = ()
     short_content: ShortContent | None = None
     listing: Listing | None = None
+    hidden_after_create_s: float = Field(default=0, ge=0)  # a new batch is not found by its id for so long
     clock_behind_s: float = 0  # all times of batches and files, and the Date of every answer
     hold: bool = False  # batches stay in_progress until this is false again
     hold_after: int | None = Field(default=None, ge=0)  # while held, execute at most this many lines of each batch

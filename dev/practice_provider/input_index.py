@@ -8,6 +8,8 @@ from array import array
 from dataclasses import dataclass
 from pathlib import Path
 
+from dev.practice_provider.ledger import Ledger
+
 
 @dataclass(frozen=True, slots=True)
 class InputIndex:
@@ -29,6 +31,10 @@ def shuffled(starts: array[int], prompt_tokens: array[int], seed: str) -> InputI
     order = array("I", range(len(prompt_tokens)))
     random.Random(seed).shuffle(order)
     return InputIndex(starts, prompt_tokens, order)
+
+
+def path_of(ledger: Ledger, batch_id: str) -> Path:
+    return ledger.path_of(f"{batch_id}.index")
 
 
 def save(path: Path, starts: array[int], prompt_tokens: array[int]) -> None:

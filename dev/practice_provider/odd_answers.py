@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from copy import deepcopy
 from enum import StrEnum
 from typing import Any
-
-from dev.practice_provider.result_lines import response_line, unanswered_line
 
 _DEPTH = 5_000  # brackets; readers give up at some hundred
 
@@ -62,6 +59,10 @@ class Odd(StrEnum):
     EMPTY = "empty"
     REFUSAL = "refusal"
     FILTERED = "filtered"  # finish_reason content_filter
+    SPLIT_TEXT = "split_text"  # the text stands in several blocks
+    UNKNOWN_BLOCK = "unknown_block"  # a block that nobody knows stands before the text
+    UNKNOWN_RESULT = "unknown_result"  # the line's type is a word that nobody knows
+    PAUSED = "paused"  # half of the text: the model's turn was paused, to be carried on
 
 
 # Whoever gets one of these has no usable answer and must ask again, although the first one is paid for.
@@ -88,97 +89,16 @@ SPOILING = frozenset(
         Odd.EMPTY,
         Odd.REFUSAL,
         Odd.FILTERED,
+        Odd.UNKNOWN_RESULT,
+        Odd.PAUSED,
     }
 )
 
 
-def result_lines(odd: Odd, request_id: str, custom_id: str, body: dict[str, Any]) -> tuple[list[bytes], list[bytes]]:
-    """The line's pieces of the output file and of the error file. The text of a body without choices stays."""
-    if odd not in (Odd.CONFLICTING, Odd.THREE_ANSWERS):
-        body = _with_odd_message(odd, body)
-    line = response_line(request_id, custom_id, 200, body)
-    match odd:
-        case Odd.LOST:
-            return [], []
-        case Odd.DOUBLED:
-            return [line, line], []
-        case Odd.CONFLICTING:
-            return [line, response_line(request_id, custom_id, 200, _with_odd_message(odd, body))], []
-        case Odd.THREE_ANSWERS:
-            second = _with_odd_message(odd, body)
-            third = _with_odd_message(odd, second)
-            return [line, *(response_line(request_id, custom_id, 200, one) for one in (second, third))], []
-        case Odd.OTHER_USAGE:
-            usage = {**body["usage"], "prompt_tokens": 1, "total_tokens": None}
-            return [line, response_line(request_id, custom_id, 200, {**body, "usage": usage})], []
-        case Odd.FOREIGN:
-            return [response_line(request_id, f"foreign-{custom_id}", 200, body), line], []
-        case Odd.BOTH_FILES:
-            return [line], [unanswered_line(request_id, custom_id, "server_error", "The request failed.")]
-        case Odd.SWAPPED_FILES:
-            return [unanswered_line(request_id, custom_id, "server_error", "The request failed.")], [line]
-        case Odd.ERROR_OF_NULLS:
-            return [line.replace(b'"error":null}\n', b'"error":{"code":null,"message":null}}\n')], []
-        case Odd.STATUS_IN_WORDS:
-            return [line.replace(b'"status_code":200', b'"status_code":"200 OK"')], []
-        case Odd.STRING_BODY:
-            return [response_line(request_id, custom_id, 200, json.dumps(body))], []
-        case Odd.ERROR_IN_BODY:
-            error = {"error": {"message": "The engine is overloaded.", "type": "server_error", "code": None}}
-            return [response_line(request_id, custom_id, 200, error)], []
-        case Odd.STATUS_ZERO:
-            return [], [response_line("", custom_id, 0, {})]
-        case Odd.NO_ANSWER:
-            return [response_line(request_id, custom_id, 200, {"messages": [{"role": "user", "content": "x"}]})], []
-        case Odd.HALF_LINE:
-            return [line[: len(line) // 2] + b"\n"], []
-        case Odd.CRLF:
-            return [line[:-1] + b"\r\n"], []
-        case Odd.BLANK_LINE:
-            return [line, b"\n"], []
-        case Odd.BOM:
-            return [b"\xef\xbb\xbf" + line], []
-        case Odd.NO_USAGE:
-            return [response_line(request_id, custom_id, 200, {**body, "usage": None})], []
-        case Odd.IMPOSSIBLE_USAGE | Odd.CACHED_USAGE:
-            usage = _cached_usage(body["usage"], impossible=odd is Odd.IMPOSSIBLE_USAGE)
-            return [response_line(request_id, custom_id, 200, {**body, "usage": usage})], []
-        case _:
-            return [line], []
-
-
-def _with_odd_message(odd: Odd, body: dict[str, Any]) -> dict[str, Any]:
-    if not body.get("choices"):
-        return body
-    changed = deepcopy(body)
-    choice = changed["choices"][0]
-    if odd in _TEXTS:
-        choice["message"]["content"] = _TEXTS[odd](choice["message"]["content"] or "")
-    message, finish_reason = _MESSAGES.get(odd, ({}, choice["finish_reason"]))
-    choice["message"] |= message
-    choice["finish_reason"] = finish_reason
-    text = choice["message"]["content"]
-    if odd is Odd.REASONING_ONLY:
-        choice["message"] |= {"content": None, "reasoning_content": text}
-    elif odd is Odd.REASONING_PARTS:
-        parts = [{"type": "reasoning", "text": "Let me think."}, {"type": "text", "text": text}]
-        choice["message"]["content"] = parts
-    elif odd is Odd.CHOICES_SHUFFLED:
-        other = deepcopy(choice) | {"index": 1}
-        other["message"]["content"] = "Another choice."
-        changed["choices"] = [other, choice]
-    return changed
-
-
-def _cached_usage(usage: dict[str, Any], *, impossible: bool) -> dict[str, Any]:
-    prompt, completion = usage["prompt_tokens"], usage.get("completion_tokens", 0)
-    if impossible:
-        return {**usage, "prompt_tokens_details": {"cached_tokens": prompt + 1_024}}
-    return {
-        **usage,
-        "prompt_tokens_details": {"cached_tokens": prompt // 2, "cache_write_tokens": prompt // 4},
-        "completion_tokens_details": {"reasoning_tokens": completion // 2},
-    }
+def odd_text(odd: Odd, text: str) -> str:
+    """What a model wrote, oddly; the same text where the kind is not one of TEXT_KINDS."""
+    change = _TEXTS.get(odd)
+    return text if change is None else change(text)
 
 
 def _replaced(text: str, kinds: tuple[type, ...], change: Callable[[Any], Any]) -> str:
@@ -218,7 +138,8 @@ _TEXTS: dict[Odd, Callable[[str], str]] = {
     Odd.CONFLICTING: lambda text: _replaced(text, (str,), lambda value: f"{value} or another"),
     Odd.THREE_ANSWERS: lambda text: _replaced(text, (str,), lambda value: f"{value} or yet another"),
     **dict.fromkeys(
-        (Odd.TRUNCATED, Odd.MODEL_LENGTH, Odd.MAX_TOKENS, Odd.FINISH_ERROR), lambda text: text[: len(text) // 2]
+        (Odd.TRUNCATED, Odd.MODEL_LENGTH, Odd.MAX_TOKENS, Odd.FINISH_ERROR, Odd.PAUSED),
+        lambda text: text[: len(text) // 2],
     ),
     Odd.THOUGHTS: lambda text: f"<think>\nIt is {{simple}}.\n</think>\n\n{text}",
     Odd.FENCED: lambda text: f"```json\n{text}\n```",
@@ -234,17 +155,4 @@ _TEXTS: dict[Odd, Callable[[str], str]] = {
     Odd.DEGRADED: _degraded,
     Odd.EMPTY: lambda _: "",
 }
-_MESSAGES: dict[Odd, tuple[dict[str, Any], str]] = {
-    Odd.TRUNCATED: ({}, "length"),
-    Odd.MODEL_LENGTH: ({}, "model_length"),
-    Odd.MAX_TOKENS: ({}, "MAX_TOKENS"),
-    Odd.FINISH_ERROR: ({}, "error"),
-    Odd.OTHER_FINISH: ({}, "eos_token"),
-    Odd.UNKNOWN_FINISH: ({}, "hit_the_wall"),
-    Odd.TOOL_CALL: (
-        {"content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look_up"}}]},
-        "tool_calls",
-    ),
-    Odd.REFUSAL: ({"content": None, "refusal": "I cannot help with that."}, "stop"),
-    Odd.FILTERED: ({"content": ""}, "content_filter"),
-}
+TEXT_KINDS = frozenset(_TEXTS)

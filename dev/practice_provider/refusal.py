@@ -1,26 +1,23 @@
-"""The provider's answer when it will not do something: one value, rendered as OpenAI's error body.
-
-Source of the shape: the API reference's error object ({"error": {message, type, param, code}}).
-"""
+"""The provider's answer when it will not do something: one value, which each vendor puts into its own words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused call, or a refused line of a batch. `status` is the HTTP status."""
+    """A refused call, or a refused line of a batch. `status` is the HTTP status; 0 where a line has no response.
+
+    `retry_after_s` becomes the header retry-after of a call.
+    """
 
     status: int
     message: str
     code: str | None = None
     param: str | None = None
     type: str = "invalid_request_error"
-
-    def body(self) -> dict[str, Any]:
-        return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
+    retry_after_s: int | None = None
 
 
 def model_not_found(model: object) -> Refusal:

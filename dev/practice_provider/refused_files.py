@@ -5,36 +5,25 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from pathlib import Path
 
-from dev.practice_provider.batch_states import BatchRow
 from dev.practice_provider.fault_board import FaultBoard
 from dev.practice_provider.faults import FileRefusal
-from dev.practice_provider.validation import MOST_PROBLEMS, Problem, problem
 
 
-def refusals(faults: FaultBoard, batch: BatchRow, path: Path) -> list[Problem]:
-    """What the plan has to say against an input file; the first fault that hits it is counted and logged."""
+def strike(faults: FaultBoard, batch_id: str | None, path: Path) -> tuple[FileRefusal, list[int]] | None:
+    """The first fault that hits an input file, counted and logged, and the numbers of the lines it hits."""
     for fault in faults.file_refusals():
         lines = _lines_hit(fault, path)
         if fault.match is None or lines:
-            faults.record_file_refusal(fault, batch.id, lines, time.time())
-            if fault.named and lines:
-                return _complaints(fault, path, lines[:MOST_PROBLEMS])
-            return [problem(fault.code, fault.message)]
-    return []
+            faults.record_file_refusal(fault, batch_id, lines, time.time())
+            return fault, lines
+    return None
 
 
-def _complaints(fault: FileRefusal, path: Path, lines: Sequence[int]) -> list[Problem]:
-    ids = _custom_ids(path, set(lines)) if fault.custom_ids else {}
-    return [
-        problem(fault.code, f"{fault.message} {ids.get(line, '')}".strip(), line - 1 + fault.first_line)
-        for line in lines
-    ]
-
-
-def _custom_ids(path: Path, lines: Set[int]) -> dict[int, str]:
+def custom_ids(path: Path, lines: Set[int]) -> dict[int, str]:
+    """How a complaint names the requests of some lines."""
     with path.open("rb") as source:
         return {
             number: f"(request {json.loads(raw)['custom_id']})"

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from dev.practice_provider import input_index
 from dev.practice_provider.batch_states import (
@@ -26,14 +25,10 @@ from dev.practice_provider.batch_store import BatchStore
 from dev.practice_provider.completion import finish
 from dev.practice_provider.execution import LineExecutor
 from dev.practice_provider.fault_board import FaultBoard
-from dev.practice_provider.file_store import FileStore
-from dev.practice_provider.inference import Inference
 from dev.practice_provider.input_index import InputIndex
 from dev.practice_provider.ledger import Ledger
-from dev.practice_provider.refused_files import refusals
 from dev.practice_provider.settings import Settings
-from dev.practice_provider.tokens import counter
-from dev.practice_provider.validation import FileValidator, problem
+from dev.practice_provider.vendor import Vendors
 
 logger = logging.getLogger(__name__)
 
@@ -46,16 +41,13 @@ class BatchRunner:
     All state is in the ledger: a restarted runner goes on where the killed one had committed.
     """
 
-    def __init__(
-        self, settings: Settings, ledger: Ledger, files: FileStore, inference: Inference, faults: FaultBoard
-    ) -> None:
+    def __init__(self, settings: Settings, ledger: Ledger, faults: FaultBoard, vendors: Vendors) -> None:
         self._settings = settings
         self._ledger = ledger
-        self._files = files
         self._batches = BatchStore(ledger)
-        self._inference = inference
+        self._vendors = vendors
         self._faults = faults
-        self._executor = LineExecutor(ledger, inference, faults)
+        self._executor = LineExecutor(ledger, vendors, faults)
         self._pace = Pace(settings.batch_s, settings.cancel_s)
         self._indexes: dict[str, InputIndex] = {}
         self._busy: set[str] = set()
@@ -125,46 +117,24 @@ class BatchRunner:
                 self._executor.execute(batch, self._index(batch), due)
             case Finish(to):
                 index = self._index(batch) if batch.validated else None
-                finish(self._ledger, self._files, self._faults, batch, index, to, time.time())
+                finish(self._ledger, self._vendors[batch.endpoint], self._faults, batch, index, to, time.time())
                 self._forget(batch)
             case Wait():
                 pass
 
     def _validate(self, batch: BatchRow) -> None:
-        validator = FileValidator(
-            batch.endpoint,
-            self._inference.knows,
-            counter(self._settings.count_tokens),
-            self._settings.requests_per_file,
-            self._settings.embedding_inputs_per_batch,
-        )
-        checked = validator.check(self._files.path_of(batch.input_file_id))
-        problems = checked.problems or refusals(self._faults, batch, self._files.path_of(batch.input_file_id))
-        if problems:
-            self._batches.fail(batch, problems, checked.lines, time.time())
-            self._files.sweep(batch.input_file_id)
-            return
-        input_index.save(self._index_path(batch), checked.starts, checked.prompt_tokens)
-        self._indexes[batch.id] = input_index.shuffled(checked.starts, checked.prompt_tokens, self._seed(checked.lines))
-        limit = self._settings.enqueued_limit(checked.model)
-        if not self._batches.accept(batch, checked.model, checked.lines, sum(checked.prompt_tokens), limit):
-            message = (
-                f"Enqueued token limit reached for {checked.model} in organization org-simulator. Limit: {limit:,}"
-                " enqueued tokens. Please try again once some in_progress batches have been completed."
-            )
-            self._batches.fail(batch, [problem("token_limit_exceeded", message)], checked.lines, time.time())
+        if self._vendors[batch.endpoint].admit(batch):
+            self._faults.take_expiry(batch.id, self._batches.get(batch.id).total)
+        else:
             self._forget(batch)
-            return
-        self._faults.take_expiry(batch.id, checked.lines)
 
     def _index(self, batch: BatchRow) -> InputIndex:
         index = self._indexes.get(batch.id)
         if index is None:
-            index = self._indexes[batch.id] = input_index.load(self._index_path(batch), self._seed(batch.total))
+            index = self._indexes[batch.id] = input_index.load(
+                input_index.path_of(self._ledger, batch.id), self._seed(batch.total)
+            )
         return index
-
-    def _index_path(self, batch: BatchRow) -> Path:
-        return self._ledger.path_of(f"{batch.id}.index")
 
     def _seed(self, lines: int) -> str:
         return f"{self._settings.seed}:{lines}"
@@ -172,4 +142,4 @@ class BatchRunner:
     def _forget(self, batch: BatchRow) -> None:
         if Status(self._batches.get(batch.id).status) in TERMINAL:
             self._indexes.pop(batch.id, None)
-            self._index_path(batch).unlink(missing_ok=True)
+            input_index.path_of(self._ledger, batch.id).unlink(missing_ok=True)

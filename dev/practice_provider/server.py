@@ -20,7 +20,7 @@ import uvicorn
 from dev.practice_provider.app import application, build
 from dev.practice_provider.books import Books
 from dev.practice_provider.routes.context import Address, Simulator
-from dev.practice_provider.settings import Settings
+from dev.practice_provider.settings import AnthropicSettings, Settings
 from nightmill.domain.errors import ConfigError
 
 _START_S = 30.0
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True)
 class RunningSimulator:
-    """A simulator in a thread of this process. `base_url` ends in /v1."""
+    """A simulator in a thread of this process. `base_url` ends in /v1, as OpenAI's clients want it."""
 
     base_url: str
     port: int
@@ -66,7 +66,7 @@ class RunningSimulator:
 
     @property
     def control_url(self) -> str:
-        """Where /_books and /_faults are."""
+        """Where /_books and /_faults are. Anthropic's clients want this as their base URL."""
         return self.base_url.removesuffix("/v1")
 
     def books(self, *, summary: bool = False) -> dict[str, Any]:
@@ -157,9 +157,8 @@ def _model_limit(text: str) -> tuple[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m dev.practice_provider", description="A local OpenAI-compatible provider."
-    )
+    description = "A local provider that speaks OpenAI and Anthropic."
+    parser = argparse.ArgumentParser(prog="python -m dev.practice_provider", description=description)
     add = parser.add_argument
     add("--host")
     add("--port", type=int, help="0 (default) picks a free one")
@@ -177,5 +176,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--workers", type=int)
     add("--gold", dest="gold_path", type=Path, help="JSONL of answers for gold-1")
     add("--upstream", dest="upstream_url", help="base URL behind upstream/<model>")
+    add("--anthropic", type=AnthropicSettings.model_validate_json, help="Anthropic's own settings as JSON")
     add("--faults", help="a fault plan as JSON")
     return parser

@@ -10,6 +10,21 @@ from pydantic import BaseModel, ConfigDict, Field
 MIB = 1024 * 1024
 
 
+class AnthropicSettings(BaseModel):
+    """What is only Anthropic's. The limits are the documented ones: 100,000 requests or 256 MB in a create, results
+    until 29 days after it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    requests_per_batch: int = Field(default=100_000, gt=0)
+    bytes_per_batch: int = Field(default=256 * MIB, gt=0)
+    queued_requests: int | None = None  # in all unfinished batches of all workspaces; None = no limit
+    retry_after_s: int = Field(default=60, ge=0)  # what a create hears that finds the queue full
+    archive_s: float = Field(default=29 * 24 * 3600.0, gt=0)  # from create until the results are gone
+    workspace: str = "wrkspc_practice"  # of keys that are not named below
+    workspaces: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by key; these keys are accepted too
+
+
 class Settings(BaseModel):
     """One simulator. Durations are seconds of wall-clock time.
 
@@ -38,6 +53,7 @@ class Settings(BaseModel):
     upstream_url: str | None = None  # base URL of any OpenAI-compatible server, with its /v1
     upstream_key: str | None = None
     upstream_timeout_s: float = Field(default=600.0, gt=0)
+    anthropic: AnthropicSettings = AnthropicSettings()
     faults: str | None = None  # a fault plan as JSON, taken once: a restart with the same text keeps what is left of it
 
     def enqueued_limit(self, model: str) -> int | None:

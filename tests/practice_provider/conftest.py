@@ -8,9 +8,11 @@ import pytest
 
 from dev.practice_provider.server import RunningSimulator, start_in_thread
 from dev.practice_provider.settings import Settings
+from practice_provider.anthropic_client import AnthropicClient
 from practice_provider.client import Client
 
 StartSimulator = Callable[..., Client]
+StartAnthropic = Callable[..., AnthropicClient]
 
 
 @pytest.fixture
@@ -35,3 +37,22 @@ def start(tmp_path: Path) -> Iterator[StartSimulator]:
 @pytest.fixture
 def fast(start: StartSimulator) -> Client:
     return start()
+
+
+@pytest.fixture
+def start_anthropic(start: StartSimulator) -> Iterator[StartAnthropic]:
+    """Starts simulators as `start` does, and gives Anthropic's client of each."""
+    made: list[AnthropicClient] = []
+
+    def _start(*, client_key: str = "any", **settings: Any) -> AnthropicClient:
+        made.append(AnthropicClient(start(client_key=client_key, **settings).simulator, client_key))
+        return made[-1]
+
+    yield _start
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def claude(start_anthropic: StartAnthropic) -> AnthropicClient:
+    return start_anthropic()

@@ -1,2 +1,2 @@
-"""The HTTP side: one module per group of routes. Handlers take the simulator and a request, and return a response or
-a Refusal."""
+"""What the routes of every vendor share. Handlers take the simulator and a request, and return a response or a
+Refusal."""

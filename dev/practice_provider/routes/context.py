@@ -1,14 +1,13 @@
-"""What handlers share, and the frame around each of them: counting the call, the key, OpenAI's error bodies."""
+"""What handlers share, and the frame around each of them: counting the call, the key, the vendor's error bodies."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import formatdate
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from starlette.concurrency import run_in_threadpool
@@ -52,37 +51,66 @@ class Simulator:
         await asyncio.sleep(0.05)
 
 
+class Face(Protocol):
+    """How a vendor checks a call and words its answers."""
+
+    def recognises(self, request: Request) -> bool:
+        """Whether a call to no known address is meant for this vendor."""
+        ...
+
+    def check(self, request: Request) -> Refusal | None:
+        """What is wrong with the call's key and headers."""
+        ...
+
+    def error(self, refusal: Refusal) -> Response: ...
+
+    def sign(self, request: Request, response: Response) -> None:
+        """Add the headers that every answer has."""
+        ...
+
+
 Handler = Callable[[Simulator, Request], Awaitable[Response | Refusal]]
 
 
-def json_response(content: Any, status: int = 200) -> Response:
-    headers = {"x-request-id": f"req_{secrets.token_hex(12)}"}
+def json_response(content: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(orjson.dumps(content), status, headers, media_type="application/json")
 
 
-def route(simulator: Simulator, method: str, path: str, handler: Handler, *, counted: bool = True) -> Route:
-    """A route of the provider's API: counted in the books when it arrives, whatever becomes of it, then checked for
-    the key. The control routes (/_...) are neither counted nor guarded."""
+def route(simulator: Simulator, face: Face, method: str, path: str, handler: Handler, of: type[Route] = Route) -> Route:
+    """A route of a vendor's API: counted in the books when it arrives, whatever becomes of it, then checked for
+    the key. `of` may narrow the calls that the route takes."""
 
     async def endpoint(request: Request) -> Response:
-        if counted:
-            await run_in_threadpool(simulator.books.count_call, f"{method} {path}")
-            refusal = _check_key(simulator.settings.api_key, request)
-            if refusal is not None:
-                return json_response(refusal.body(), refusal.status)
-            if simulator.faults.plan.call:
-                failed = await _failed_call(simulator, f"{method} {path}", request)
-                if failed is not None:
-                    return failed
-        answer = await handler(simulator, request)
-        response = json_response(answer.body(), answer.status) if isinstance(answer, Refusal) else answer
-        response.headers["date"] = formatdate(time.time() - simulator.faults.plan.clock_behind_s, usegmt=True)
+        await run_in_threadpool(simulator.books.count_call, f"{method} {path}")
+        response = await _answer(simulator, face, f"{method} {path}", handler, request)
+        face.sign(request, response)
         return response
 
-    return Route(path, endpoint, methods=[method])
+    return of(path, endpoint, methods=[method])
 
 
-async def _failed_call(simulator: Simulator, name: str, request: Request) -> Response | None:
+async def _answer(simulator: Simulator, face: Face, name: str, handler: Handler, request: Request) -> Response:
+    refusal = face.check(request)
+    if refusal is not None:
+        return face.error(refusal)
+    if simulator.faults.plan.call:
+        failed = await _failed_call(simulator, face, name, request)
+        if failed is not None:
+            return failed
+    answer = await handler(simulator, request)
+    response = refused(face, answer) if isinstance(answer, Refusal) else answer
+    response.headers["date"] = formatdate(time.time() - simulator.faults.plan.clock_behind_s, usegmt=True)
+    return response
+
+
+def refused(face: Face, refusal: Refusal) -> Response:
+    response = face.error(refusal)
+    if refusal.retry_after_s is not None:
+        response.headers["retry-after"] = str(refusal.retry_after_s)
+    return response
+
+
+async def _failed_call(simulator: Simulator, face: Face, name: str, request: Request) -> Response | None:
     """What the fault plan answers instead of the handler, or None."""
     fault = await run_in_threadpool(simulator.faults.call_fault, name, request.url.path, time.time())
     if fault is None:
@@ -91,21 +119,9 @@ async def _failed_call(simulator: Simulator, name: str, request: Request) -> Res
         await simulator.hang_up(request)
     if fault.html:
         return HTMLResponse("<html><body>Service unavailable</body></html>", fault.status or 200, fault.headers)
-    refusal = Refusal(fault.status or 500, fault.message, fault.code, type=fault.type)
-    response = json_response(refusal.body(), refusal.status)
+    response = face.error(Refusal(fault.status or 500, fault.message, fault.code, type=fault.type))
     response.headers.update(fault.headers)
     return response
-
-
-def _check_key(expected: str | None, request: Request) -> Refusal | None:
-    if expected is None:
-        return None
-    given = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-    if not given:
-        return Refusal(401, "You didn't provide an API key.")
-    if not secrets.compare_digest(given.encode(), expected.encode()):
-        return Refusal(401, "Incorrect API key provided.", code="invalid_api_key")
-    return None
 
 
 async def json_body(request: Request) -> dict[str, Any] | Refusal:
@@ -127,5 +143,6 @@ def page_limit(request: Request, default: int, most: int) -> int | Refusal:
 
 
 def page(data: list[dict[str, Any]], more: bool) -> dict[str, Any]:
+    """A page of a list, with what every vendor says about it."""
     ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
-    return {"object": "list", "data": data, **ends, "has_more": more}
+    return {"data": data, **ends, "has_more": more}

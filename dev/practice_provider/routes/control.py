@@ -1,4 +1,7 @@
-"""What a real provider does not have: its books and its fault plan, open to the test that runs it."""
+"""What a real provider does not have: its books and its fault plan, open to the test that runs it.
+
+These addresses are neither counted in the books nor guarded by a key.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from pydantic import ValidationError
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import BaseRoute
+from starlette.routing import BaseRoute, Route
 
 from dev.practice_provider.faults import FaultPlan
 from dev.practice_provider.refusal import Refusal
-from dev.practice_provider.routes.context import Simulator, json_body, json_response, route
+from dev.practice_provider.routes.context import Handler, Simulator, json_body, json_response
 
 
 async def books(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -43,11 +46,21 @@ async def fault_log(simulator: Simulator, _request: Request) -> Response | Refus
     return json_response({"data": await run_in_threadpool(simulator.faults.entries)})
 
 
+def _route(simulator: Simulator, method: str, path: str, handler: Handler) -> Route:
+    async def endpoint(request: Request) -> Response:
+        answer = await handler(simulator, request)
+        if isinstance(answer, Refusal):
+            return json_response({"error": {"message": answer.message}}, answer.status)
+        return answer
+
+    return Route(path, endpoint, methods=[method])
+
+
 def routes(simulator: Simulator) -> list[BaseRoute]:
     return [
-        route(simulator, "GET", "/_books", books, counted=False),
-        route(simulator, "GET", "/_faults", read_faults, counted=False),
-        route(simulator, "POST", "/_faults", replace_faults, counted=False),
-        route(simulator, "PATCH", "/_faults", replace_faults, counted=False),
-        route(simulator, "GET", "/_faults/log", fault_log, counted=False),
+        _route(simulator, "GET", "/_books", books),
+        _route(simulator, "GET", "/_faults", read_faults),
+        _route(simulator, "POST", "/_faults", replace_faults),
+        _route(simulator, "PATCH", "/_faults", replace_faults),
+        _route(simulator, "GET", "/_faults/log", fault_log),
     ]

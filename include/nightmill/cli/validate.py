@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
@@ -28,14 +29,14 @@ class Verdict:
 _UNFORESEEN = "Take the last change of the folder back, and report this with the version of nightmill."
 
 
-def run(built_in: Path, as_json: bool, names: Sequence[str] = ()) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Print the verdicts on all folders, or on those that are named; 1 when one has mistakes. Warnings fail nothing.
 
     Raises ConfigError for a name that no folder has.
     """
-    _refuse_unknown(built_in, names)
-    verdicts = list(examine(built_in, frozenset(names)))
-    if as_json:
+    _refuse_unknown(arguments.jobs, arguments.names)
+    verdicts = list(examine(arguments.jobs, frozenset(arguments.names)))
+    if arguments.json:
         print(json.dumps({one.job: _fields(one) for one in verdicts}))
     else:
         print("\n".join(line for one in verdicts for line in _lines(one)) or "no jobs")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import Any
 
+from nightmill.cli.arguments import number, runs
 
-def add(commands: Any, common: argparse.ArgumentParser, number: Callable[[str], int]) -> None:
-    """Add them to the parser's commands; `number` reads a whole number."""
+_EXAMPLE = "such as 2026-01-31 or 2026-01-31T02:00+00:00"
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Add them to the parser's commands."""
     one = commands.add_parser(
         "rollback", parents=[common], help="show what a view showed before, and hold it until `release`"
     )
@@ -20,43 +23,16 @@ def add(commands: Any, common: argparse.ArgumentParser, number: Callable[[str], 
     one.add_argument("--reason", help="kept with the publication, and said to runs that meet the hold")
     one.add_argument("--dry-run", action="store_true", help="say what would be done")
     one.add_argument("--yes", action="store_true", help="do not ask")
-    one.set_defaults(run=_rollback)
+    one.set_defaults(run=runs("rollback"))
     one = commands.add_parser("release", parents=[common], help="lift the hold of a rollback: runs publish again")
     one.add_argument("view", help="as `publish.view` in job.yaml")
     one.add_argument("--interval", metavar="START", help=f"the hold of this interval; its start, {_EXAMPLE}")
-    one.set_defaults(run=_release)
+    one.set_defaults(run=runs("rollback", "release"))
     one = commands.add_parser("history", parents=[common], help="the publications of a view, newest first")
     one.add_argument("view", help="as `publish.view` in job.yaml")
     one.add_argument("--limit", type=number, default=20, help="at most this many; default 20")
-    one.set_defaults(run=_history)
+    one.set_defaults(run=runs("history"))
     one = commands.add_parser("retire", parents=[common], help="drop the views and rows of a job for good")
     one.add_argument("job", help="the name of the job's folder")
     one.add_argument("--yes", action="store_true", help="do not ask")
-    one.set_defaults(run=_retire)
-
-
-_EXAMPLE = "such as 2026-01-31 or 2026-01-31T02:00+00:00"
-
-
-def _rollback(arguments: argparse.Namespace) -> int:
-    from nightmill.cli import rollback
-
-    return rollback.run(arguments)
-
-
-def _release(arguments: argparse.Namespace) -> int:
-    from nightmill.cli import rollback
-
-    return rollback.release(arguments)
-
-
-def _history(arguments: argparse.Namespace) -> int:
-    from nightmill.cli import history
-
-    return history.run(arguments)
-
-
-def _retire(arguments: argparse.Namespace) -> int:
-    from nightmill.cli import retire
-
-    return retire.run(arguments)
+    one.set_defaults(run=runs("retire"))

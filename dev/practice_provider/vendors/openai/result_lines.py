@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import orjson
+from dev.practice_provider.json_lines import encoded
 
 
 def response_line(request_id: str, custom_id: str, status: int, body: dict[str, Any] | str) -> bytes:
@@ -18,11 +17,3 @@ def unanswered_line(request_id: str, custom_id: str, code: str | None, message: 
     """A line without a response: the request was not executed, or nobody knows what came of it."""
     error = {"code": code, "message": message}
     return encoded({"id": request_id, "custom_id": custom_id, "response": None, "error": error})
-
-
-def encoded(line: dict[str, Any]) -> bytes:
-    """The line as JSON, ending in LF."""
-    try:
-        return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
-    except orjson.JSONEncodeError:  # half a surrogate pair: a server written in Python escapes it
-        return json.dumps(line).encode() + b"\n"

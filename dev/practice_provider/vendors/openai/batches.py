@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -15,10 +15,11 @@ from starlette.routing import BaseRoute
 from dev.practice_provider.batch_states import EDGES, BatchRow, Status
 from dev.practice_provider.faults import Listing
 from dev.practice_provider.file_store import StoredFile
-from dev.practice_provider.inference import ENDPOINTS
 from dev.practice_provider.refusal import Refusal, missing_parameter
-from dev.practice_provider.routes.context import Simulator, json_body, json_response, page, page_limit, route
-from dev.practice_provider.shown import batch_shown, listing_shown
+from dev.practice_provider.routes.context import Face, Simulator, json_body, json_response, page, page_limit, route
+from dev.practice_provider.routes.create_reply import reply_to_create
+from dev.practice_provider.vendors.openai.bodies import ENDPOINTS
+from dev.practice_provider.vendors.openai.shown import batch_shown, listing_shown
 
 MOST_PAIRS, LONGEST_KEY, LONGEST_VALUE = 16, 64, 512
 MOST_LISTED = 10_000  # while the listing is odd
@@ -36,22 +37,8 @@ async def create(simulator: Simulator, request: Request) -> Response | Refusal:
     if isinstance(batch, Refusal):
         return batch
     simulator.runner.wake()
-    return await _reply_to_create(simulator, request, batch)
-
-
-async def _reply_to_create(simulator: Simulator, request: Request, batch: BatchRow) -> Response | Refusal:
-    """The batch is accepted by now; what follows is only about what the client gets to know."""
-    detail, take = {"batch": batch.id}, simulator.faults.take
-    delay = simulator.faults.plan.create_delay_s
-    if delay:
-        await run_in_threadpool(simulator.faults.note, "create_delay_s", detail, time.time())
-        await asyncio.sleep(delay)
-    if await run_in_threadpool(take, "drop_create_reply", detail, time.time()):
-        await simulator.hang_up(request)  # the answer below then goes nowhere
-    elif await run_in_threadpool(take, "fail_create_after_accept", detail, time.time()):
-        message = "The server had an error while processing your request. Sorry about that!"
-        return Refusal(500, message, type="server_error")
-    return json_response(batch_shown(simulator.faults.plan, batch))
+    shown = json_response(batch_shown(simulator.faults.plan, batch))
+    return await reply_to_create(simulator, request, batch.id, shown)
 
 
 def _accept(simulator: Simulator, body: Mapping[str, Any]) -> BatchRow | Refusal:
@@ -124,13 +111,17 @@ def _check_metadata(metadata: Any) -> Refusal | None:
 
 async def _find(simulator: Simulator, batch_id: str) -> BatchRow | Refusal:
     batch = await run_in_threadpool(simulator.batches.find, batch_id)
-    return Refusal(404, f"No batch found with id '{batch_id}'.") if batch is None else batch
+    if batch is None or batch.endpoint not in ENDPOINTS:
+        return Refusal(404, f"No batch found with id '{batch_id}'.")
+    return batch
 
 
 async def retrieve(simulator: Simulator, request: Request) -> Response | Refusal:
     batch = await _find(simulator, request.path_params["batch_id"])
     if isinstance(batch, Refusal):
         return batch
+    if await run_in_threadpool(simulator.faults.hides, batch.id, batch.created_at, time.time()):
+        return Refusal(404, f"No batch found with id '{batch.id}'.")
     told, faults = batch_shown(simulator.faults.plan, batch), simulator.faults
     has_files = bool(batch.output_file_id or batch.error_file_id)
     if has_files and await run_in_threadpool(faults.take, "hide_files", {"batch": batch.id}, time.time()):
@@ -150,19 +141,23 @@ async def list_batches(simulator: Simulator, request: Request) -> Response | Ref
     after = None if cursor is None else await _find(simulator, cursor)
     if isinstance(after, Refusal):
         return after
-    found, more = await run_in_threadpool(simulator.batches.page, limit, after)
-    return json_response(page([batch_shown(simulator.faults.plan, batch) for batch in found], more))
+    found, more = await run_in_threadpool(simulator.batches.page, ENDPOINTS, limit, after)
+    return _page([batch_shown(simulator.faults.plan, batch) for batch in found], more)
 
 
 def _odd_listing(simulator: Simulator, odd: Listing, limit: int, cursor: str | None) -> Response:
-    found, _ = simulator.batches.page(MOST_LISTED, None)
+    found, _ = simulator.batches.page(ENDPOINTS, MOST_LISTED, None)
     listed = listing_shown(simulator.faults.plan, odd, found)
     simulator.faults.note("listing", {"entries": len(listed), "after": cursor}, time.time())
     if odd.repeating:
-        return json_response(page(listed[:limit], True))
+        return _page(listed[:limit], True)
     ids = [one["id"] for one in listed]
     start = ids.index(cursor) + 1 if cursor in ids else 0
-    return json_response(page(listed[start : start + limit], start + limit < len(listed)))
+    return _page(listed[start : start + limit], start + limit < len(listed))
+
+
+def _page(shown: list[dict[str, Any]], more: bool) -> Response:
+    return json_response({"object": "list"} | page(shown, more))
 
 
 async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
@@ -176,14 +171,18 @@ async def cancel(simulator: Simulator, request: Request) -> Response | Refusal:
             return json_response(batch_shown(simulator.faults.plan, batch))
         if Status.CANCELLING not in EDGES[Status(batch.status)]:
             return Refusal(409, f"Cannot cancel a batch with status '{batch.status}'.", code="invalid_status")
-        if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, time.time()):
+        now = time.time()
+        if await run_in_threadpool(simulator.batches.move, batch, Status.CANCELLING, now):
             simulator.runner.wake()
+            # Not read again: by now the batch may have ended.
+            moved = replace(batch, status=Status.CANCELLING.value, cancelling_at=now)
+            return json_response(batch_shown(simulator.faults.plan, moved))
 
 
-def routes(simulator: Simulator) -> list[BaseRoute]:
+def routes(simulator: Simulator, face: Face) -> list[BaseRoute]:
     return [
-        route(simulator, "POST", "/v1/batches", create),
-        route(simulator, "GET", "/v1/batches", list_batches),
-        route(simulator, "GET", "/v1/batches/{batch_id}", retrieve),
-        route(simulator, "POST", "/v1/batches/{batch_id}/cancel", cancel),
+        route(simulator, face, "POST", "/v1/batches", create),
+        route(simulator, face, "GET", "/v1/batches", list_batches),
+        route(simulator, face, "GET", "/v1/batches/{batch_id}", retrieve),
+        route(simulator, face, "POST", "/v1/batches/{batch_id}/cancel", cancel),
     ]

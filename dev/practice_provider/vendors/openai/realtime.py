@@ -13,9 +13,10 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dev.practice_provider.books import body_sha256
-from dev.practice_provider.inference import CHAT, EMBEDDINGS, Completed
 from dev.practice_provider.refusal import Refusal, missing_parameter, model_not_found
-from dev.practice_provider.routes.context import Handler, Simulator, json_body, json_response, route
+from dev.practice_provider.routes.context import Face, Handler, Simulator, json_body, json_response, route
+from dev.practice_provider.vendor import Completed
+from dev.practice_provider.vendors.openai.bodies import CHAT, EMBEDDINGS, run
 
 
 def completion(endpoint: str) -> Handler:
@@ -32,12 +33,12 @@ def completion(endpoint: str) -> Handler:
 
 def _answer(simulator: Simulator, endpoint: str, body: Mapping[str, Any]) -> Response | Refusal:
     now = time.time()
-    outcome = simulator.inference.run(endpoint, body, now, secrets.token_hex(12))
+    outcome = run(simulator.inference, endpoint, body, now, secrets.token_hex(12), None)
     if isinstance(outcome, Refusal):
         return outcome
-    response = json_response(outcome.body)
-    _record(simulator, endpoint, body, outcome, response.headers["x-request-id"], now)
-    return response
+    request_id = f"req_{secrets.token_hex(12)}"
+    _record(simulator, endpoint, body, outcome, request_id, now)
+    return json_response(outcome.body, headers={"x-request-id": request_id})
 
 
 def _record(
@@ -54,7 +55,7 @@ async def list_models(simulator: Simulator, _request: Request) -> Response | Ref
 
 async def retrieve_model(simulator: Simulator, request: Request) -> Response | Refusal:
     name = request.path_params["model"]
-    if not (simulator.inference.knows(CHAT, name) or simulator.inference.knows(EMBEDDINGS, name)):
+    if not (simulator.inference.knows_chat(name) or simulator.inference.knows_embedding(name)):
         return model_not_found(name)
     return json_response(_model(name))
 
@@ -63,10 +64,10 @@ def _model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "nightmill"}
 
 
-def routes(simulator: Simulator) -> list[BaseRoute]:
+def routes(simulator: Simulator, face: Face) -> list[BaseRoute]:
     return [
-        route(simulator, "POST", CHAT, completion(CHAT)),
-        route(simulator, "POST", EMBEDDINGS, completion(EMBEDDINGS)),
-        route(simulator, "GET", "/v1/models", list_models),
-        route(simulator, "GET", "/v1/models/{model:path}", retrieve_model),
+        route(simulator, face, "POST", CHAT, completion(CHAT)),
+        route(simulator, face, "POST", EMBEDDINGS, completion(EMBEDDINGS)),
+        route(simulator, face, "GET", "/v1/models", list_models),
+        route(simulator, face, "GET", "/v1/models/{model:path}", retrieve_model),
     ]

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from dev.practice_provider.execution import is_output
-from dev.practice_provider.faults import FaultPlan
 from dev.practice_provider.file_store import StoredFile, file_not_found
 from dev.practice_provider.refusal import Refusal, missing_parameter
-from dev.practice_provider.routes.context import Simulator, json_response, page, page_limit, route
-from dev.practice_provider.shown import file_shown
+from dev.practice_provider.routes.context import Face, Simulator, json_response, page, page_limit, route
+from dev.practice_provider.routes.download import Download, send, there_so_far
+from dev.practice_provider.vendors.openai.shown import file_shown
 
 _SHORTEST_LIFE_S, _LONGEST_LIFE_S = 3600, 2_592_000
 
@@ -82,7 +80,8 @@ async def list_files(simulator: Simulator, request: Request) -> Response | Refus
     found, more = await run_in_threadpool(
         simulator.files.page, time.time(), query.get("purpose"), limit, after, "asc" if order == "asc" else "desc"
     )
-    return json_response(page([file_shown(simulator.faults.plan, file) for file in found], more))
+    shown = [file_shown(simulator.faults.plan, file) for file in found]
+    return json_response({"object": "list"} | page(shown, more))
 
 
 async def _find(simulator: Simulator, file_id: str) -> StoredFile | Refusal:
@@ -95,7 +94,7 @@ async def retrieve(simulator: Simulator, request: Request) -> Response | Refusal
     if isinstance(file, Refusal):
         return file
     told = file_shown(simulator.faults.plan, file)
-    short = await run_in_threadpool(_short, simulator, file, None)
+    short = await run_in_threadpool(there_so_far, simulator, _download(simulator, file), None)
     return json_response(told if short is None else told | {"bytes": len(short)})
 
 
@@ -111,62 +110,19 @@ async def content(simulator: Simulator, request: Request) -> Response | Refusal:
     file = await _find(simulator, request.path_params["file_id"])
     if isinstance(file, Refusal):
         return file
-    plan = simulator.faults.plan
-    if plan.content_delay_s or plan.slow_content_ms:
-        await run_in_threadpool(simulator.faults.note, "slow_content", {"file": file.id}, time.time())
-    await asyncio.sleep(plan.content_delay_s)
-    cut = await _cut(simulator, request, file)
-    if cut is not None:
-        return cut
-    short = await run_in_threadpool(_short, simulator, file, time.time())
-    if short is not None:
-        return Response(short, media_type="application/octet-stream")
-    path, media_type = simulator.files.path_of(file.id), "application/octet-stream"
-    if not plan.slow_content_ms:
-        return FileResponse(path, media_type=media_type, filename=file.filename)
-    return StreamingResponse(_slowly(path, plan), headers={"content-length": str(file.bytes)}, media_type=media_type)
+    return await send(simulator, request, _download(simulator, file))
 
 
-def _short(simulator: Simulator, file: StoredFile, now: float | None) -> bytes | None:
-    """What there is of an output file so far, if the fault plan lets it come later than its batch's end."""
-    if simulator.faults.plan.short_content is None or not is_output(file.id):
-        return None
-    return simulator.faults.short_content(file.id, simulator.files.path_of(file.id).read_bytes(), now)
+def _download(simulator: Simulator, file: StoredFile) -> Download:
+    path = simulator.files.path_of(file.id)
+    return Download(file.id, path, file.filename, file.bytes, "application/octet-stream", is_output(file.id))
 
 
-async def _cut(simulator: Simulator, request: Request, file: StoredFile) -> Response | None:
-    """The half of a file, if the fault plan says so: as a broken connection, or as if it were the whole."""
-    detail, take = {"file": file.id}, simulator.faults.take
-    announced = await run_in_threadpool(take, "cut_content", detail, time.time())
-    if not announced and not await run_in_threadpool(take, "cut_content_unannounced", detail, time.time()):
-        return None
-    whole = await run_in_threadpool(simulator.files.path_of(file.id).read_bytes)
-    half = whole[: len(whole) // 2]
-    if not announced:
-        half = half[: half.rfind(b"\n") + 1]
-
-    async def pieces() -> AsyncIterator[bytes]:
-        yield half
-        if announced:
-            await asyncio.sleep(0.05)  # so that the half is on its way
-            await simulator.hang_up(request)
-
-    headers = {"content-length": str(file.bytes)} if announced else None
-    return StreamingResponse(pieces(), headers=headers, media_type="application/octet-stream")
-
-
-async def _slowly(path: Path, plan: FaultPlan) -> AsyncIterator[bytes]:
-    with path.open("rb") as source:
-        while chunk := source.read(plan.content_chunk_bytes):
-            yield chunk
-            await asyncio.sleep(plan.slow_content_ms / 1000)
-
-
-def routes(simulator: Simulator) -> list[BaseRoute]:
+def routes(simulator: Simulator, face: Face) -> list[BaseRoute]:
     return [
-        route(simulator, "POST", "/v1/files", upload),
-        route(simulator, "GET", "/v1/files", list_files),
-        route(simulator, "GET", "/v1/files/{file_id}", retrieve),
-        route(simulator, "DELETE", "/v1/files/{file_id}", delete),
-        route(simulator, "GET", "/v1/files/{file_id}/content", content),
+        route(simulator, face, "POST", "/v1/files", upload),
+        route(simulator, face, "GET", "/v1/files", list_files),
+        route(simulator, face, "GET", "/v1/files/{file_id}", retrieve),
+        route(simulator, face, "DELETE", "/v1/files/{file_id}", delete),
+        route(simulator, face, "GET", "/v1/files/{file_id}/content", content),
     ]

@@ -21,19 +21,16 @@ from nightmill.jobs.check.definition import check_definition
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.rules.dead_letters import Choice, by_reason
 from nightmill.jobs.rules.publishing import Publishing
-from nightmill.jobs.settings.publish_settings import PublishMode
+from nightmill.operations.replay.refusals import refuse_parent, refuse_second_child
 from nightmill.services.environment import Environment
 from nightmill.storage import (
     batches,
     contracts,
     fence,
     freezing,
-    gates,
-    holds,
     items,
     partitions,
     payloads,
-    publications,
     replay,
     views,
 )
@@ -107,7 +104,7 @@ def look(env: Environment, live: JobDefinition, parent_id: int | None, choice: C
         if chosen_id is None:
             raise Terminal(f"No batch of job {live.name} has ended yet.", "Wait for its first run.")
         prospect = _prospect(conn, live, chosen_id, choice)
-        _refuse_second_child(conn, prospect.parent)
+        refuse_second_child(conn, prospect.parent)
         conn.rollback()
         return prospect
 
@@ -139,7 +136,7 @@ def _open_child(conn: Connection, live: JobDefinition, request: ReplayRequest) -
     contract_id = contracts.pin(conn, live)
     if existing is not None and not existing.ended and existing.contract_id == contract_id:
         return existing
-    _refuse_second_child(conn, prospect.parent)
+    refuse_second_child(conn, prospect.parent)
     log.info("%s", prospect)
     return replay.create(conn, _child(conn, request, prospect.parent, contract_id))
 
@@ -170,7 +167,7 @@ def _prospect(
     conn: Connection, live: JobDefinition, parent_id: int, choice: Choice, *, may_send_nothing: bool = False
 ) -> Prospect:
     parent = batches.get(conn, parent_id)
-    _refuse_parent(conn, live, parent)
+    refuse_parent(conn, live, parent)
     chosen = replay.choose(conn, parent, choice)
     if not chosen.items and not may_send_nothing:
         raise Terminal(
@@ -179,72 +176,6 @@ def _prospect(
         )
     changed = contracts.load(conn, parent.contract_id).folder_hash != live.folder_hash
     return Prospect(parent, chosen, (parent.item_count or 0) - chosen.items, changed)
-
-
-def _refuse_parent(conn: Connection, live: JobDefinition, parent: Batch) -> None:
-    """Raise Terminal where the parent cannot be taken over, or where the child could never be published."""
-    number, view = parent.batch_id, live.job.publish.view
-    if parent.job != live.name or parent.view_name != view:
-        raise Terminal(
-            f"Batch {number} belongs to job {parent.job} and results.{parent.view_name}, not to {live.name} and "
-            f"results.{view}.",
-            "Name a batch of this job; a job with a new view needs a new run.",
-        )
-    holds.refuse_revoked(conn, parent)
-    gates.refuse_revoked(conn, parent)
-    if not parent.ended or parent.frozen_at is None or parent.state is BatchState.ESTIMATED:
-        raise Terminal(
-            f"Batch {number} is {parent.state}: only one that has ended with a manifest and results can be replayed.",
-            "Wait for its end, or cancel it; after a dry run trigger a new run.",
-        )
-    lacks = not partitions.attached(conn, "item", number) or (
-        parent.state is not BatchState.CANCELLED and partitions.holding(conn, f"rows_{view}", number) is None
-    )
-    if lacks:
-        raise Terminal(f"The manifest or the rows of batch {number} were removed by retention.", "Trigger a new run.")
-    _refuse_older(conn, parent)
-    _refuse_missing_columns(conn, live, parent)
-
-
-def _refuse_older(conn: Connection, parent: Batch) -> None:
-    """By key an older batch adds ids and overwrites none, so none is too old there."""
-    shown = publications.current(conn, parent.view_name)
-    if shown is None or shown.mode is PublishMode.BY_KEY:
-        return
-    if shown.mode is PublishMode.BY_INTERVAL:
-        publications.kept_beside_shown(conn, parent, shown)
-    elif shown.newness > (publications.newness(parent) or []):
-        raise Terminal(
-            f"results.{parent.view_name} shows batch {shown.batch_id}, whose documents are newer than those of batch "
-            f"{parent.batch_id}: a replay of it could not be published.",
-            f"Replay batch {shown.batch_id}, or trigger a new run.",
-        )
-
-
-def _refuse_missing_columns(conn: Connection, live: JobDefinition, parent: Batch) -> None:
-    frozen_under = batches.get(conn, parent.payload_batch_id or parent.batch_id).contract_id
-    have = contracts.load(conn, frozen_under).payload_columns
-    missing = sorted(set(live.payload_columns) - set(have))
-    if missing:
-        raise Terminal(
-            f"The job now uses {', '.join(missing)}, which batch {parent.batch_id} did not keep of its source.",
-            "Trigger a new run, which reads the source again; or use only what the batch kept: "
-            f"{', '.join(sorted(have))}.",
-        )
-
-
-def _refuse_second_child(conn: Connection, parent: Batch) -> None:
-    """One child per parent. One that never got its manifest makes room: its run ended or was deleted."""
-    number = replay.child_of(conn, parent.batch_id)
-    if number is None:
-        return
-    child = batches.get(conn, number)
-    if child.state is not BatchState.CREATED:
-        raise Terminal(
-            f"Batch {parent.batch_id} was replayed already: as batch {number}, which is {child.state}.",
-            f"Replay batch {number}" + ("." if child.ended else " when it has ended, or clear its failed tasks."),
-        )
-    batches.cancel(conn, number, "another replay of its parent takes its place")
 
 
 def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int) -> Batch:
