@@ -118,10 +118,6 @@ lint: $(READY) ## Check style, types and import directions
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports"
 
-.PHONY: schema
-schema: $(READY) ## Write the declared schema from the migrations
-	@"$(BIN)/python" -m dev.write.ledger_schema
-
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
 	@"$(BIN)/python" -m dev.write.job_reference

@@ -122,7 +122,7 @@ def test_c11_an_answer_counts_more_than_an_error_line_of_the_same_request(pipeli
 
 def test_c13_an_empty_error_file_is_no_failure(pipeline: Pipeline) -> None:
     all_accepted(pipeline, empty_error_files=True)
-    [(error_file,)] = pipeline.sql("select error_file_id from nightmill.provider_batch")
+    [(error_file,)] = pipeline.sql("select result_refs ->> 'error' from nightmill.provider_batch")
     assert error_file is not None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from providers.scripted_server import Request, ScriptedServer, answer, error
+from support import development_ledger
 from support.pipeline import Pipeline
 from support.steps import set_faults
 
@@ -204,9 +205,16 @@ def test_a_database_without_a_ledger_needs_init_db(surgery: Surgery, make_databa
 
 def test_migrations_behind_and_ahead_are_named(surgery: Surgery) -> None:
     surgery.pipeline.sql("delete from nightmill.migration where number = (select max(number) from nightmill.migration)")
-    assert "The ledger lacks 00" in surgery.failing()["ledger: migrations"]["seen"]
+    assert "The ledger lacks 0001_schema" in surgery.failing()["ledger: migrations"]["seen"]
     surgery.pipeline.sql("insert into nightmill.migration (number, name) values (9999, 'later')")
     assert "migration 9999 is unknown here" in surgery.failing()["ledger: migrations"]["seen"]
+
+
+def test_a_ledger_of_a_development_version_is_named_with_the_way_out(surgery: Surgery) -> None:
+    development_ledger.pretend(surgery.pipeline.admin_dsn)
+    failed = surgery.failing()["ledger: migrations"]
+    assert "made by a development version" in failed["seen"]
+    assert failed["remedy"] == "Run `make clean` (local stack) or create a new database."
 
 
 def test_a_login_outside_the_writer_role_fails_and_an_owner_is_a_warning(

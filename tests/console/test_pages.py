@@ -90,7 +90,7 @@ def test_a_waiting_shard_says_what_the_provider_says_and_when_it_looks_again(
     while pipeline.sql(done) != [("20",)]:
         pipeline.wake(shard)
     page = text_of(browser, shard_page(DAG, shard))
-    ((provider_id, file_id),) = pipeline.sql("select provider_id, input_file_id from nightmill.provider_batch")
+    ((provider_id, file_id),) = pipeline.sql("select provider_id, input_ref from nightmill.provider_batch")
     assert "Why it waits" in page
     assert re.search(rf"has it as {provider_id} and says in_progress, for \d+ s; 20 of 20 requests are done", page)
     assert re.search(r"What its last wake-up saw: .*provider batch \d+: in_progress 20/20\.", page)

@@ -69,7 +69,7 @@ def test_a_file_that_was_uploaded_and_never_sent_is_deleted_once_its_batch_is_ca
     batch, shard = one_shard(pipeline)
     with Starter() as starter:
         starter.run(pipeline, "wakes", shard, steps=UPLOADS)
-    [(file_id,)] = pipeline.sql("select input_file_id from nightmill.provider_batch where state = 'INTENT'")
+    [(file_id,)] = pipeline.sql("select input_ref from nightmill.provider_batch where state = 'INTENT'")
     cancel(pipeline, batch.batch_id)
     wind_down.run(pipeline.env, {})
     assert provider_batches(pipeline) == [("ABANDONED", "cancelled before it was sent", None)]

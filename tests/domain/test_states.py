@@ -45,7 +45,7 @@ def test_the_ends_are_the_declared_ones() -> None:
     batch = {"PUBLISHED", "ESTIMATED", "REJECTED", "PARTIAL_FAILED", "CANCELLED"}
     assert batch == states.TERMINAL_BATCH_STATES
     assert {"SETTLED", "CANCELLED"} == states.TERMINAL_SHARD_STATES
-    assert {"INTENT", "UPLOADED", "SUBMITTED", "ENDED"} == states.LIVE_PROVIDER_BATCH_STATES
+    assert {"INTENT", "CREATING", "SUBMITTED", "ENDED"} == states.LIVE_PROVIDER_BATCH_STATES
 
 
 def test_every_open_batch_and_shard_can_be_cancelled_at_once() -> None:

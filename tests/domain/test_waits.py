@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from nightmill.domain.waits import WAITS, table
@@ -42,9 +43,11 @@ def test_every_wait_in_the_code_is_listed_and_every_listed_place_exists() -> Non
     found = {f"{file}:{inside}" for file, nodes in files.items() for inside, node in nodes if waits(node)}
     assert len(found) > 10
     listed = {place for one in WAITS for place in one.places}
-    assert found - listed == set(), "a wait without a deadline and an alert: add it to domain/waits.py"
+    unlisted = {place for place in found if not any(fnmatchcase(place, one) for one in listed)}
+    assert unlisted == set(), "a wait without a deadline and an alert: add it to domain/waits.py"
     exist = {f"{file}:{inside}" for file, nodes in files.items() for inside, _ in nodes}
-    assert listed - exist == set(), "domain/waits.py names what is gone"
+    gone = {one for one in listed if not any(fnmatchcase(place, one) for place in exist)}
+    assert gone == set(), "domain/waits.py names what is gone"
 
 
 def test_every_wait_says_until_when_and_who_hears_of_it() -> None:

@@ -73,8 +73,8 @@ def test_a_worker_killed_in_the_middle_of_submit_has_its_batch_adopted_and_not_p
     ]
     site.provider.faults(create_delay_s=DELAY_S, hold=True, line_error=errors)
     site.client.trigger(NOTES, run_id=RUN)
-    pid, one = caught_working(site, "UPLOADED")
-    file_id = site.sql("select input_file_id from nightmill.provider_batch where provider_batch_id = %s", one)[0][0]
+    pid, one = caught_working(site, "CREATING")
+    file_id = site.sql("select input_ref from nightmill.provider_batch where provider_batch_id = %s", one)[0][0]
 
     def accepted() -> list[str]:
         return [batch["id"] for batch in bills(site)["batches"] if batch["input_file_id"] == file_id]
@@ -84,7 +84,7 @@ def test_a_worker_killed_in_the_middle_of_submit_has_its_batch_adopted_and_not_p
     worker = task.parent()
     assert worker is not None
     kill([worker, task])
-    assert state_of(site, one) == "UPLOADED"
+    assert state_of(site, one) == "CREATING"
     site.provider.faults(create_delay_s=0)
 
     wait_for(

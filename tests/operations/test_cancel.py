@@ -181,7 +181,7 @@ def test_a_worker_paused_before_its_create_call_pays_nothing_after_a_cancel(pipe
     worker.pause_at_point()
     cancel(pipeline, batch.batch_id)
     wind_down.run(pipeline.env, {})
-    assert [row[0] for row in provider_batches(pipeline)] == ["UPLOADED"]  # it may be under way: the quiet period
+    assert [row[0] for row in provider_batches(pipeline)] == ["CREATING"]  # it may be under way: the quiet period
     pipeline.clock_offset += QUIET
     wound_down(pipeline)
     worker.resume()

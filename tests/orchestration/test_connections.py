@@ -54,7 +54,7 @@ def test_a_provider_is_a_base_url_and_a_key_with_project_and_organization(
     monkeypatch.setenv("AIRFLOW_CONN_LLM", json.dumps(fields | {"extra": {"project": "p1", "organization": "o1"}}))
     account = lookup("llm").provider_account(timeout_s=30)
     assert (account.base_url, account.api_key) == ("https://llm.example/v1", "sk-key")
-    assert (account.project, account.organization, account.timeout_s) == ("p1", "o1", 30)
+    assert (account.scopes, account.timeout_s) == ({"organization": "o1", "project": "p1"}, 30)
 
 
 def test_a_provider_over_plain_http_needs_a_yes_in_the_extra_in_every_form(

@@ -14,6 +14,7 @@ from nightmill.domain.snapshots import BatchStatus
 from nightmill.providers.call_faults import retry_after_s
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
+SCOPED = {"organization": "org-1", "project": "proj-1"}
 
 
 @pytest.mark.parametrize(
@@ -214,7 +215,10 @@ def test_the_environment_never_chooses_the_account(monkeypatch):
 
 
 def test_organisation_and_project_of_the_connection_are_sent():
-    with talking_to(lambda request: answer(ENDED), organization="org-1", project="proj-1") as (provider, server):
+    with talking_to(lambda request: answer(ENDED), scopes=SCOPED) as (
+        provider,
+        server,
+    ):
         provider.create("file-i", "t")
     headers = server.requests[0].headers
     assert (headers["openai-organization"], headers["openai-project"]) == ("org-1", "proj-1")

@@ -129,8 +129,8 @@ def test_c26_a_fingerprint_changes_with_whatever_decides_whose_batches_are_seen(
         connection(**change).fingerprint
         for change in (
             {"api_key": "sk-2"},
-            {"project": "p"},
-            {"organization": "p"},
+            {"scopes": {"project": "p"}},
+            {"scopes": {"organization": "p"}},
             {"base_url": "https://b.example.com/v1"},
         )
     ]

@@ -26,6 +26,7 @@ NOW = datetime(2025, 3, 1, tzinfo=UTC)
 LINES = b'{"custom_id":"a"}\n'
 FILE = answer(LINES, content_type="application/octet-stream")
 SECRET = "X-Signature=CANARY-signed"
+SCOPED = {"organization": "org-1", "project": "proj-1"}
 
 
 @pytest.fixture
@@ -120,7 +121,7 @@ def test_a_result_file_behind_a_signed_address_is_fetched_without_the_key_and_th
         target = f"http://127.0.0.1:{elsewhere.port}/storage/file-o?{SECRET}"
         return moved(target, "302 Found") if request.target.endswith("/content") else answer({"id": "f"})
 
-    with talking_to(script, organization="org-1", project="proj-1") as (provider, _):
+    with talking_to(script, scopes=SCOPED) as (provider, _):
         assert download(provider, "file-o", tmp_path / "out") == len(LINES)
     [asked] = elsewhere.requests
     assert asked.target.endswith(SECRET)

@@ -190,7 +190,7 @@ def test_awkward_text_goes_through_unharmed_and_unescaped(pipeline: Pipeline) ->
     for shard in shards:
         pipeline.wake(shard)
     sent = b""
-    for (file_id,) in pipeline.sql("select input_file_id from nightmill.provider_batch"):
+    for (file_id,) in pipeline.sql("select input_ref from nightmill.provider_batch"):
         with urlopen(f"{pipeline.simulator.base_url}/files/{file_id}/content", timeout=10) as answer:
             sent += answer.read()
     set_faults(pipeline.simulator)

@@ -22,7 +22,7 @@ def file_of(ordinals: set[int]) -> ProviderBatch:
     now = datetime.now(UTC)
     return ProviderBatch(
         1, 1, 1, ProviderBatchState.SUBMITTED, "nm-7", "a", multirange(sorted(ordinals)), len(ordinals), 0, "f", "b",
-        "failed", None, None, now, now, now, None, None, None,
+        "failed", now, now, now, None, None,
     )  # fmt: skip
 
 

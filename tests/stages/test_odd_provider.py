@@ -92,7 +92,9 @@ def test_ids_that_no_database_and_no_terminal_can_hold_name_their_file_and_batch
     pipeline.edit("job.yaml", "shards: {count: 2}", "shards: {count: 1}")
     with changed_by(pipeline, forth, back, lambda body: body.replace(rb"\u0000\u001b[1m/%", b"")):
         collected(pipeline)
-    [(provider_id, file_id)] = pipeline.sql("select provider_id, output_file_id from nightmill.provider_batch")
+    [(provider_id, file_id)] = pipeline.sql(
+        "select provider_id, result_refs ->> 'output' from nightmill.provider_batch"
+    )
     assert re.fullmatch(r"batch_\w+%00%1B\[1m/%25", provider_id)
     assert re.fullmatch(r"file-\w+%00%1B\[1m/%25", file_id)
     assert any(request.method == "DELETE" and "%00%1B" in request.target for request in seen)

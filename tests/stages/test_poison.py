@@ -178,9 +178,9 @@ def file_of(number: int, ordinals: Sequence[int], how: str | None) -> ProviderBa
     unsent: Any = None
     return ProviderBatch(
         provider_batch_id=number, batch_id=1, shard_id=1, state=ProviderBatchState.ABANDONED, token="t", account="a",
-        ordinals=multirange(sorted(ordinals)), requests=len(ordinals), prompt_tokens=1, input_file_id="f",
-        provider_id="p", raw_status="failed", output_file_id=None, error_file_id=None, intent_at=unsent,
-        uploaded_at=None, submitted_at=None, ended_at=None, refused=how, counts=None,
+        ordinals=multirange(sorted(ordinals)), requests=len(ordinals), prompt_tokens=1, input_ref="f",
+        provider_id="p", raw_status="failed", intent_at=unsent,
+        creating_at=None, submitted_at=None, ended_at=None, refused=how,
     )  # fmt: skip
 
 

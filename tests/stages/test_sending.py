@@ -39,7 +39,7 @@ def test_a_batch_whose_create_reply_was_lost_is_adopted_by_the_next_wake_up_and_
     set_faults(pipeline.simulator, **{fault: 1})
     first = pipeline.wake(shard, fresh=True)
     assert "ended without an answer" in first.line
-    assert [row[0] for row in provider_batches(pipeline)] == ["UPLOADED"]
+    assert [row[0] for row in provider_batches(pipeline)] == ["CREATING"]
 
     second = pipeline.wake(shard)
     assert "adopted 20 requests" in second.line
@@ -99,7 +99,7 @@ def test_a_second_lost_reply_has_a_quiet_period_of_its_own(pipeline: Pipeline, m
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", _never_arrives)
         pipeline.wake(shard, fresh=True)
-    pipeline.sql("update nightmill.provider_batch set uploaded_at = uploaded_at - interval '700 seconds'")
+    pipeline.sql("update nightmill.provider_batch set creating_at = creating_at - interval '700 seconds'")
     set_faults(pipeline.simulator, drop_create_reply=1)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "lookup", lambda *_: Absent())

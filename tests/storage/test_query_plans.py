@@ -118,7 +118,7 @@ def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_fligh
     filled.sql("analyze")
     with filled.writer() as conn:
         scope = {"batch_id": batch.batch_id, "job": filled.job.name, "cancelled_wait_s": 60}
-        nodes = plan(conn, sql.text("batches_in_flight"), scope)
+        nodes = plan(conn, sql.text("batch/in_flight"), scope)
         assert touched(nodes, "item") == set()
         ordinals = multirange(range(items))
         assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()
@@ -134,7 +134,7 @@ def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled
     with filled.writer() as conn:
         nodes = plan(
             conn,
-            sql.text("keys_in_flight"),
+            sql.text("item/keys_in_flight"),
             {
                 "batch_id": mine.batch_id,
                 "ordinals": ordinals,
@@ -170,12 +170,12 @@ def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled
     values = {"batch_id": batch.batch_id, "validators_hash": filled.job.validators_hash}
     with filled.writer() as conn:
         reuse.prepare(conn)
-        nodes = plan(conn, sql.text("reusable_find"), values)
+        nodes = plan(conn, sql.text("reuse/find"), values)
         assert touched(nodes, "item") == {f"item_{batch.batch_id}"}
         assert touched(nodes, "outcome") <= {f"outcome_{batch.batch_id}"}
         assert [node["Node Type"] for node in _joins_reading(nodes, "result")] in (["Hash Join"], ["Merge Join"])
         assert reuse.find(conn, batch.batch_id, filled.job.validators_hash) == items
-        few = plan(conn, sql.text("reusable_find_among"), values | {"ordinals": "{1,5,1999}"})
+        few = plan(conn, sql.text("reuse/find_among"), values | {"ordinals": "{1,5,1999}"})
         assert touched(few, "item") == {f"item_{batch.batch_id}"}
         assert not [node for node in few if node["Node Type"] == "Seq Scan"]
         assert reuse.find_among(conn, batch.batch_id, [1, 5, 1999], filled.job.validators_hash) == 3
@@ -183,7 +183,7 @@ def test_looking_for_reusable_results_touches_this_batchs_partitions_only(filled
 
 def test_looking_for_a_shards_unsettled_items_reads_only_where_they_were(filled: Ledger, items: int) -> None:
     batch, [shard] = filled.running(items)
-    whole = sql.text("shard_unsettled")
+    whole = sql.text("shard/unsettled")
     values = {"batch_id": batch.batch_id, "shard_id": shard.shard_id}
     filled.sql("update nightmill.shard set ordinals = '{[5,6),[700,703)}' where shard_id = %s", shard.shard_id)
     filled.sql("analyze")
@@ -202,7 +202,7 @@ def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_result
     keys = [row[0] for row in filled.sql("select key from nightmill.result limit 5")]
     values = {"keys": [*keys, b"unknown"], "validators_hash": filled.job.validators_hash}
     with filled.writer() as conn:
-        nodes = plan(conn, sql.text("keys_settled"), values)
+        nodes = plan(conn, sql.text("item/keys_settled"), values)
         assert touched(nodes, "item") == set()
         assert not [node for node in nodes if node.get("Relation Name") == "result" and node["Node Type"] == "Seq Scan"]
         found = reuse.settled_keys(conn, values["keys"], filled.job.validators_hash)
@@ -213,7 +213,7 @@ def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_result
 def test_counting_a_batchs_items_reads_its_outcomes_once_and_nothing_else(filled: Ledger, items: int) -> None:
     (last,) = filled.sql("select max(batch_id) from nightmill.batch")[0]
     with filled.writer() as conn:
-        nodes = plan(conn, sql.text("batch_bucket_counts"), {"batch_id": last})
+        nodes = plan(conn, sql.text("outcome/count_by_bucket"), {"batch_id": last})
     reads = [node for node in nodes if node.get("Relation Name", "").startswith("outcome_")]
     assert [node["Relation Name"] for node in reads if node["Actual Loops"] > 0] == [f"outcome_{last}"]
     assert round(sum(node["Actual Rows"] * node["Actual Loops"] for node in reads)) == items  # workers share the scan

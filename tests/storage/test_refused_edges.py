@@ -53,7 +53,11 @@ def test_every_edge_of_a_shard_and_a_provider_batch_that_is_not_in_the_table_is_
     ledger.intent(holder, range(3))
     for table, edges, facts in (
         ("shard", states.SHARD_EDGES, "settled_at = case when %(to)s = 'SETTLED' then now() end"),
-        ("provider_batch", states.PROVIDER_BATCH_EDGES, "input_file_id = 'f', provider_id = 'p', adopted = false"),
+        (
+            "provider_batch",
+            states.PROVIDER_BATCH_EDGES,
+            "input_ref = 'f', creating_at = now(), provider_id = 'p', adopted = false",
+        ),
     ):
         for origin, legal in edges.items():  # type: ignore[attr-defined]
             put(ledger, table, f"state = %(to)s, {facts}", {"to": str(origin)})

@@ -23,7 +23,7 @@ from nightmill.domain.states import (
 from nightmill.storage import batches, provider_batches, shards
 
 FACTS: dict[ProviderBatchState, dict[str, Any]] = {
-    ProviderBatchState.UPLOADED: {"input_file_id": "file"},
+    ProviderBatchState.CREATING: {"input_ref": "file"},
     ProviderBatchState.SUBMITTED: {"adopted": False},
 }
 

@@ -245,6 +245,7 @@ class Ledger:
                     job=self.job.name,
                     token=f"token-{holder.batch_id}-{holder.shard_id}-{ordinals.start}",
                     account="account",
+                    adapter="openai",
                     model="echo-1",
                     ordinals=ordinals,
                     prompt_tokens=10 * len(ordinals),
@@ -258,9 +259,9 @@ class Ledger:
     def ended(self, holder: fence.Holder, one: ProviderBatch) -> ProviderBatch:
         """Take an intent to ENDED."""
         steps: list[tuple[ProviderBatchState, dict[str, Any]]] = [
-            (ProviderBatchState.UPLOADED, {"input_file_id": f"file-{one.token}"}),
+            (ProviderBatchState.CREATING, {"input_ref": f"file-{one.token}"}),
             (ProviderBatchState.SUBMITTED, {"provider_id": f"batch-{one.token}", "adopted": False}),
-            (ProviderBatchState.ENDED, {"output_file_id": "out"}),
+            (ProviderBatchState.ENDED, {"result_refs": {"output": "out"}}),
         ]
         with self.writer() as conn:
             for state, facts in steps:

@@ -149,5 +149,5 @@ def _raw_files(payload_root: str, batch: Batch, one: Evidence) -> list[str]:
     """Where collecting has kept the result files."""
     if one.state is not ProviderBatchState.COLLECTED:
         return []
-    kinds = [kind for kind, file in (("output", one.output_file_id), ("error", one.error_file_id)) if file]
-    return [f"{payload_root.rstrip('/')}/{evidence_path(batch.job, batch.batch_id, one.token, kind)}" for kind in kinds]
+    root = payload_root.rstrip("/")
+    return [f"{root}/{evidence_path(batch.job, batch.batch_id, one.token, name)}" for name in one.result_refs]

@@ -121,12 +121,12 @@ def of_provider_batch(one: Evidence, now: datetime) -> str:
     name = f"Provider batch {one.provider_batch_id}"
     match one.state:
         case ProviderBatchState.INTENT:
-            uploaded = "uploaded, and not sent yet" if one.input_file_id else "not uploaded yet"
-            return f"{name}: its request file is {uploaded}."
-        case ProviderBatchState.UPLOADED:
-            return f"{name}: its file is uploaded; whether the provider created the batch is being looked up."
+            staged = "at the provider, and not sent yet" if one.input_ref else "not sent yet"
+            return f"{name}: its requests are {staged}."
+        case ProviderBatchState.CREATING:
+            return f"{name}: its create call went out; whether the provider took it is being looked up."
         case ProviderBatchState.SUBMITTED:
-            total = (one.counts or {}).get("total") or one.requests
+            total = one.requests_total or one.requests
             since = f", for {_span(now - one.submitted_at)}" if one.submitted_at else ""
             return (
                 f"{name}: the provider has it as {one.provider_id} and says {one.raw_status}{since}; "

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from nightmill.domain.snapshots import BatchStatus, Stopped
 from nightmill.domain.states import ProviderBatchState
 
-WINDOW = timedelta(hours=24)  # of the Batch API: https://platform.openai.com/docs/guides/batch
+NO_WINDOW = timedelta(hours=24)  # after the create call, where the provider never ends a batch by itself
 SLACK = timedelta(hours=6)
 SHARD_OVERDUE = timedelta(hours=1)  # a waiting shard is woken within seconds of its time
 SHARD_STALLED = timedelta(hours=24)  # without room at the provider, or without answers that others are getting
@@ -29,29 +30,42 @@ class Overdue:
     why: str
 
 
-# Statuses in which the provider executes nothing and should go on within hours.
-_SHORT = {"validating": (SLACK, Remedy.STOP), "cancelling": (SLACK, Remedy.ASK)}
 _OURS = {
     ProviderBatchState.INTENT: (SLACK, "no worker has sent its file"),
-    ProviderBatchState.UPLOADED: (SLACK, "it is still not known whether the provider took it"),
+    ProviderBatchState.CREATING: (SLACK, "it is still not known whether the provider took it"),
     ProviderBatchState.ENDED: (SLACK, "no worker has collected its results"),
 }
 
 
-def overdue(state: ProviderBatchState, raw_status: str | None, since: datetime, now: datetime) -> Overdue | None:
-    """Whether a live provider batch is past the deadline of its state. `since` is when it entered that state (for
-    SUBMITTED: when it was sent, whatever status it has had there)."""
-    if state in _OURS:
-        allowed, why = _OURS[state]
-        return Overdue(Remedy.ASK, f"{state} for {_hours(now - since)}: {why}") if now > since + allowed else None
-    if state is not ProviderBatchState.SUBMITTED:
+@dataclass(frozen=True, slots=True)
+class InState:
+    """Where a live provider batch stands. `since` is when it entered its state (for SUBMITTED: when it was sent,
+    whatever status it has had there); `window_ends_at` is None where the provider never ends it by itself."""
+
+    state: ProviderBatchState
+    since: datetime
+    raw_status: str | None = None
+    status: BatchStatus | None = None
+    stopped: Stopped | None = None
+    window_ends_at: datetime | None = None
+
+
+def overdue(one: InState, now: datetime) -> Overdue | None:
+    """Whether a live provider batch is past the deadline of its state."""
+    if one.state in _OURS:
+        allowed, why = _OURS[one.state]
+        span = _hours(now - one.since)
+        return Overdue(Remedy.ASK, f"{one.state} for {span}: {why}") if now > one.since + allowed else None
+    if one.state is not ProviderBatchState.SUBMITTED:
         return None
-    allowed, remedy = _SHORT.get((raw_status or "").casefold(), (WINDOW + SLACK, Remedy.STOP))
-    if raw_status is not None and raw_status.casefold() == "cancelling":
-        allowed += WINDOW + SLACK  # it may have been asked at the end of its window only
-    if now <= since + allowed:
+    until, remedy = (one.window_ends_at or one.since + NO_WINDOW) + SLACK, Remedy.STOP
+    if one.status is BatchStatus.WAITING:  # nothing is executed so far, and should be within hours
+        until = one.since + SLACK
+    elif one.stopped is Stopped.CANCELLED:  # it may have been asked to stop at the end of its window only
+        until, remedy = until + SLACK, Remedy.ASK
+    if now <= until:
         return None
-    return Overdue(remedy, f"still {raw_status or 'without a status'} {_hours(now - since)} after it was sent")
+    return Overdue(remedy, f"still {one.raw_status or 'without a status'} {_hours(now - one.since)} after it was sent")
 
 
 def _hours(span: timedelta) -> str:

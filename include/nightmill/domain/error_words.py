@@ -14,7 +14,7 @@ from http import HTTPStatus
 
 NONE = 0  # no status is stated
 
-# OpenAI, Anthropic, Google (google.rpc.Code), AWS (Bedrock), vLLM and the classes of their Python clients.
+# Words of the vendors, of google.rpc.Code and of the classes of their Python clients.
 _WORDS = {
     400: "invalid_request bad_request invalid_argument failed_precondition out_of_range validation request_validation "
     "invalid_value invalid_type unsupported_value unsupported_parameter missing_required_parameter unknown_parameter",

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from nightmill.domain.states import ProviderBatchState, ShardState
 from nightmill.domain.wording import counted, duration
 
-_ASKED = frozenset({ProviderBatchState.INTENT, ProviderBatchState.UPLOADED, ProviderBatchState.SUBMITTED})
+_ASKED = frozenset({ProviderBatchState.INTENT, ProviderBatchState.CREATING, ProviderBatchState.SUBMITTED})
 _CARRIED = _ASKED | {ProviderBatchState.ENDED}
 LATE = timedelta(minutes=2)  # between the time at which a shard is due and its task's first step
 _AT_PROVIDER = frozenset({ProviderBatchState.SUBMITTED, ProviderBatchState.ENDED})
-
-
-def requests_done(counts: Mapping[str, int]) -> int:
-    """Requests of a provider batch that the provider has finished, well or not, by its own counts."""
-    return counts.get("completed", 0) + counts.get("failed", 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,10 @@ class ShardState(StrEnum):
 
 
 class ProviderBatchState(StrEnum):
-    """One uploaded file of requests. The provider's own status word is kept beside ours."""
+    """One set of requests at the provider. The provider's own status word is kept beside ours."""
 
-    INTENT = "INTENT"  # its file is on the way to the provider, or there; nothing can have been paid
-    UPLOADED = "UPLOADED"  # the input file exists; a create may have been sent
+    INTENT = "INTENT"  # its requests may be staged at the provider; nothing can have been paid
+    CREATING = "CREATING"  # its create call goes out, and the provider may have taken it
     SUBMITTED = "SUBMITTED"  # the provider's id is known, created or adopted
     ENDED = "ENDED"  # the provider executes nothing more
     COLLECTED = "COLLECTED"  # every line of its results is in the ledger
@@ -91,8 +91,8 @@ SHARD_EDGES: Mapping[ShardState, frozenset[ShardState]] = {
 }
 
 PROVIDER_BATCH_EDGES: Mapping[ProviderBatchState, frozenset[ProviderBatchState]] = {
-    ProviderBatchState.INTENT: frozenset({ProviderBatchState.UPLOADED, ProviderBatchState.ABANDONED}),
-    ProviderBatchState.UPLOADED: frozenset({ProviderBatchState.SUBMITTED, ProviderBatchState.ABANDONED}),
+    ProviderBatchState.INTENT: frozenset({ProviderBatchState.CREATING, ProviderBatchState.ABANDONED}),
+    ProviderBatchState.CREATING: frozenset({ProviderBatchState.SUBMITTED, ProviderBatchState.ABANDONED}),
     ProviderBatchState.SUBMITTED: frozenset({ProviderBatchState.ENDED, ProviderBatchState.ABANDONED}),
     ProviderBatchState.ENDED: frozenset({ProviderBatchState.COLLECTED, ProviderBatchState.ABANDONED}),
     ProviderBatchState.COLLECTED: frozenset(),

@@ -42,7 +42,7 @@ WAITS = (
         (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
     ),
     Wait(
-        "a create call without an answer (UPLOADED)",
+        "a create call without an answer (CREATING)",
         "create timeout + quiet period, then it is sent anew; 6 h where the provider cannot be asked",
         _STUCK,
         (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/lost_create.py:looked_for"),
@@ -190,7 +190,7 @@ WAITS = (
         "provider.create_timeout_s for each wait for bytes; for a whole answer that time and 1 s for each 10 kB of it, "
         "at most 2 h",
         "the shard's log; it looks again later",
-        ("providers/openai/client.py:open_client", "providers/http_guard.py:_Meter.received"),
+        ("providers/*/client.py:open_client", "providers/http_guard.py:_Meter.received"),
     ),
     Wait(
         "status --watch",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import math
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -20,12 +21,14 @@ _OLDER_MODELS = ("gpt-4-", "gpt-3.5", "text-embedding-")
 
 
 class TokenCounter:
-    """Counts the tokens of rendered messages for a model. Unknown models are counted as o200k_base.
+    """Counts the tokens of rendered messages for a model. Unknown models are counted as o200k_base. `factor`: how many
+    of the model's tokens come to one of ours, at the most.
 
     An embedding request is its text and nothing around it. Safe to use from several threads.
     """
 
-    def __init__(self, model: str, task: str = CHAT) -> None:
+    def __init__(self, model: str, task: str = CHAT, factor: float = 1.0) -> None:
+        self._factor = factor
         self._per_reply, self._per_message = (0, 0) if task == EMBEDDINGS else (_PER_REPLY, _PER_MESSAGE)
         older = model == "gpt-4" or model.startswith(_OLDER_MODELS)
         self._encode = _tokenizer("cl100k" if older else "o200k").encode
@@ -44,7 +47,7 @@ class TokenCounter:
         tokens = self._per_reply
         for message in messages:
             tokens += self._per_message + self.count(message["content"])
-        return tokens
+        return tokens if self._factor == 1.0 else math.ceil(tokens * self._factor)
 
 
 @lru_cache(maxsize=2)

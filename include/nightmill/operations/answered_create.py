@@ -17,7 +17,7 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
     """
     with env.ledger() as conn:
         one = provider_batches.get(conn, provider_batch_id)
-        if one.state is not ProviderBatchState.UPLOADED:
+        if one.state is not ProviderBatchState.CREATING:
             raise Terminal(
                 f"Provider batch {provider_batch_id} is {one.state}: nobody asks whether the provider took it.",
                 "Nothing to do; clear the task that waits, if one does.",
@@ -28,8 +28,8 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
         conn.commit()
         with env.provider(pinned) as provider:
             if taken_as is None:
-                if one.input_file_id is not None:  # a call that is still on its way then finds nothing to execute
-                    provider.transport.discard_input(one.input_file_id)
+                if one.input_ref is not None:  # a call that is still on its way then finds nothing to execute
+                    provider.transport.discard_input(one.input_ref)
                 to, reason, facts = ProviderBatchState.ABANDONED, "a person says that the provider did not take it", {}
             else:
                 found = provider.transport.poll(taken_as)
@@ -43,12 +43,12 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
 
 def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:
     """What the batch says of where it comes from, if it says anything, must be ours."""
-    if found.token == one.token or found.input_ref == one.input_file_id:
+    if found.token == one.token or found.input_ref == one.input_ref:
         return
     if found.token is None and not found.input_ref:
         return
     raise Terminal(
-        f"The batch {found.provider_id} was made from the file {found.input_ref or '?'}, not from "
-        f"{one.input_file_id} of provider batch {one.provider_batch_id}.",
-        "Look for the batch that was made from that file.",
+        f"The batch {found.provider_id} was made from {found.input_ref or '?'}, not from "
+        f"{one.input_ref} of provider batch {one.provider_batch_id}.",
+        "Look for the batch that was made from it.",
     )

@@ -18,7 +18,7 @@ from nightmill.domain.shards import shard_count
 from nightmill.jobs.check.definition import check_definition
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import as_json, chosen
-from nightmill.services.environment import Environment
+from nightmill.services.environment import Environment, token_counter
 from nightmill.storage import items, prices, reuse
 from nightmill.storage.items import ItemRow
 from nightmill.storage.manifest import Manifest
@@ -70,7 +70,7 @@ def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
     check_definition(live)
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)
-    manifest = Manifest(live, lambda _line: None)
+    manifest = Manifest(live, lambda _line: None, token_counter(live))
     with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.columns_read) as snapshot:
         conn.read_only = True
         conn.autocommit = True

@@ -18,6 +18,8 @@ _UNCLEAR = re.compile(r"[\s\\\x00-\x20\x7f]")
 
 MIB = 1 << 20
 LEAST_LINE_BYTES = MIB
+# Keys of a connection's extra that decide beside its key whose batches are seen there.
+SCOPES = ("organization", "project", "workspace", "region", "resource")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +37,15 @@ class ProviderConnection:
     """An account at a provider. `conn_id` is the name people know it by; it appears in messages, the key never does.
 
     `timeout_s` bounds connecting and each wait for bytes, not a whole transfer. `max_retries` is for calls that are
-    safe to repeat; creating a batch is always sent once. `allow_http`: the key and the documents may travel unencrypted
-    to another machine.
+    safe to repeat; creating a batch is always sent once. `scopes` are what decides beside the key whose batches are
+    seen, by a name of `SCOPES`; which of them a provider has, its capabilities say (`pinned_scopes`). `allow_http`: the
+    key and the documents may travel unencrypted to another machine.
     """
 
     conn_id: str
     base_url: str
     api_key: str = field(repr=False)
-    project: str | None = None
-    organization: str | None = None
+    scopes: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 60.0
     max_retries: int = 2
     allow_http: bool = False
@@ -80,13 +82,13 @@ class ProviderConnection:
 
     @property
     def fingerprint(self) -> str:
-        """Names address, organisation, project and key without showing the key: 16 hex digits.
+        """Names address, scopes and key without showing the key: 16 hex digits.
 
         Batches are visible only to the account that made them, so a handle is kept with this fingerprint. A different
         one means another account or a key that was changed; only polling tells which, and "not found" under a
         different fingerprint proves nothing.
         """
-        parts = (self.base_url.rstrip("/"), self.organization or "", self.project or "", self.api_key)
+        parts = (self.base_url.rstrip("/"), *(self.scopes.get(name, "") for name in SCOPES), self.api_key)
         digest = hashlib.sha256()
         for part in parts:
             digest.update(hashlib.sha256(part.encode()).digest())

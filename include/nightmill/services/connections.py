@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from psycopg.pq import Conninfo
 
 from nightmill.domain.errors import ConfigError
-from nightmill.providers.connection import LEAST_LINE_BYTES, AnswerLimits, ProviderConnection
+from nightmill.providers.connection import LEAST_LINE_BYTES, SCOPES, AnswerLimits, ProviderConnection
 from nightmill.services import aws_file_system
 from nightmill.services.environment import Environment
 from nightmill.storage import deployments
@@ -65,7 +65,8 @@ class AirflowConnection:
         return f"postgresql://{credentials}@{place}/{quote(self.schema, safe='')}{query}"
 
     def provider_account(self, timeout_s: float) -> ProviderConnection:
-        """host = base URL, password = key, extra = project, organization, allow_http and the limits of answers.
+        """host = base URL, password = key, extra = scopes (organization, project, workspace, ...), allow_http and the
+        limits of answers.
 
         Raises ConfigError for what cannot be any of them.
         """
@@ -73,8 +74,7 @@ class AirflowConnection:
             conn_id=self.conn_id,
             base_url=self.host,
             api_key=self.password,
-            project=self._name("project"),
-            organization=self._name("organization"),
+            scopes={name: value for name in SCOPES if (value := self._name(name))},
             timeout_s=timeout_s,
             allow_http=self._flag("allow_http"),
             answers=AnswerLimits(**{key: self._bytes(key) for key in _LIMITS & self.extra.keys()}),

@@ -18,9 +18,10 @@ from typing import Protocol
 
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.answer_schema import strict_schema
+from nightmill.jobs.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.provider import Provider
-from nightmill.providers.registry import open_provider
+from nightmill.providers.registry import adapter, open_provider
 from nightmill.storage import session
 from nightmill.storage.payloads import PayloadStore
 
@@ -91,6 +92,13 @@ class Environment:
         """The account that a job's requests go to."""
         config = definition.job.provider
         return self.connections.provider(config.conn_id, config.create_timeout_s)
+
+
+def token_counter(definition: JobDefinition) -> TokenCounter:
+    """Counts a job's prompts as its provider's model does, or a little above. Raises ConfigError for an adapter that is
+    not installed."""
+    provider = definition.job.provider
+    return TokenCounter(provider.model, provider.task, adapter(provider.adapter).token_factor(provider.model))
 
 
 @contextmanager

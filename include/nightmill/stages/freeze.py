@@ -19,7 +19,7 @@ from nightmill.jobs.filters import as_json, chosen, refuse_unknown
 from nightmill.jobs.rules.data_interval import refuse_none, refuse_unfit
 from nightmill.jobs.rules.publishing import Decision, Publishing, decide
 from nightmill.jobs.settings.publish_settings import Publish, PublishMode
-from nightmill.services.environment import Environment
+from nightmill.services.environment import Environment, token_counter
 from nightmill.storage import batches, contracts, fence, freezing, items, partitions, payloads, views
 from nightmill.storage.batches import Batch, Submission
 from nightmill.storage.manifest import Manifest
@@ -137,7 +137,7 @@ def _say_what_readers_will_see(decision: Decision, publish: Publish) -> None:
 
 def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> Batch:
     writer = payloads.SegmentWriter(env.payloads, payloads.batch_folder(pinned.name, batch.batch_id))
-    manifest = Manifest(pinned, writer.add)
+    manifest = Manifest(pinned, writer.add, token_counter(pinned))
     bound = _bound(pinned, batch)
     made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source

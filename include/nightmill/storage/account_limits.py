@@ -33,7 +33,7 @@ class Stuck:
 def get(conn: Connection, account: str, model: str) -> Standing:
     """What is known of an account and a model; a blank one where nothing is."""
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(sql.text("account_limit_get"), {"account": account, "model": model}).fetchone()
+        row = cursor.execute(sql.text("account_limit/get"), {"account": account, "model": model}).fetchone()
     if row is None:
         return Standing()
     return Standing(**row | {"refused_as": Limit(row["refused_as"]) if row["refused_as"] else None})
@@ -42,19 +42,19 @@ def get(conn: Connection, account: str, model: str) -> Standing:
 def put(conn: Connection, account: str, model: str, standing: Standing) -> None:
     """Keep what was learnt. The caller holds the account's lock (`provider_batches.lock_sending`)."""
     values = asdict(standing) | {"refused_as": str(standing.refused_as) if standing.refused_as else None}
-    conn.execute(sql.text("account_limit_set"), values | {"account": account, "model": model})
+    conn.execute(sql.text("account_limit/set"), values | {"account": account, "model": model})
 
 
 def probing(conn: Connection, account: str) -> int | None:
     """The provider batch that an account is being probed with, for whatever model."""
-    row = conn.execute(sql.text("account_limit_probing"), {"account": account}).fetchone()
+    row = conn.execute(sql.text("account_limit/probing"), {"account": account}).fetchone()
     return row[0] if row else None
 
 
 def under_way(conn: Connection, account: str, model: str, *, but: int = 0) -> tuple[int, int]:
     """Prompt tokens that the provider has taken and not ended, leaving out one provider batch; and the newest one."""
     values = {"account": account, "model": model, "but": but}
-    row = conn.execute(sql.text("account_limit_under_way"), values).fetchone()
+    row = conn.execute(sql.text("account_limit/under_way"), values).fetchone()
     assert row is not None
     return int(row[0]), int(row[1] or 0)
 
@@ -70,4 +70,4 @@ def stuck(
     """Accounts for which a person should look: nothing was taken for half an hour."""
     values = {"before": now - ALERT_AFTER, "account": account, "model": model, "batch_id": batch_id}
     with conn.cursor(row_factory=class_row(Stuck)) as cursor:
-        return cursor.execute(sql.text("account_limits_stuck"), values).fetchall()
+        return cursor.execute(sql.text("account_limit/stuck"), values).fetchall()

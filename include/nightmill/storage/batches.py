@@ -115,7 +115,7 @@ def create(conn: Connection, submission: Submission) -> Batch:
     values = {name: getattr(submission, name) for name in submission.__slots__}
     values["params"] = Jsonb(submission.params)
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        row = cursor.execute(sql.text("batch_create"), values).fetchone()
+        row = cursor.execute(sql.text("batch/create"), values).fetchone()
     assert row is not None
     return row
 
@@ -124,8 +124,8 @@ def refuse_second_of_interval(conn: Connection, submission: Submission) -> None:
     """Raise Terminal where another run works on the same interval. Call right before `create`, in one transaction: two
     at a time wait for each other."""
     values = {name: getattr(submission, name) for name in submission.__slots__ if name != "params"}
-    conn.execute(sql.text("batches_of_interval_lock"), values)
-    row = conn.execute(sql.text("batches_of_interval"), values).fetchone()
+    conn.execute(sql.text("batch/lock_interval"), values)
+    row = conn.execute(sql.text("batch/of_interval"), values).fetchone()
     if row is not None:
         raise Terminal(
             f"Batch {row[0]} of run {row[1]} is {row[2]} and works on the same data interval.",
@@ -136,13 +136,13 @@ def refuse_second_of_interval(conn: Connection, submission: Submission) -> None:
 def newest_of_run(conn: Connection, dag_id: str, run_id: str) -> Batch | None:
     """The newest incarnation of a DAG run's batch."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        return cursor.execute(sql.text("batch_of_run"), {"dag_id": dag_id, "run_id": run_id}).fetchone()
+        return cursor.execute(sql.text("batch/of_run"), {"dag_id": dag_id, "run_id": run_id}).fetchone()
 
 
 def get(conn: Connection, batch_id: int) -> Batch:
     """One batch. Raises IllegalTransition when it does not exist (it was never created, or was erased)."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        row = cursor.execute(sql.text("batch_get"), {"batch_id": batch_id}).fetchone()
+        row = cursor.execute(sql.text("batch/get"), {"batch_id": batch_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no batch {batch_id}.",
@@ -171,7 +171,7 @@ def refuse_without_data(batch: Batch) -> None:
 def note_cleared(conn: Connection, batch: Batch, max_tries: int) -> None:
     """Remember that freeze_snapshot was cleared while the batch lived: its retries are no clear of a later time."""
     if max_tries > batch.max_tries:
-        conn.execute(sql.text("batch_note_cleared"), {"batch_id": batch.batch_id, "max_tries": max_tries})
+        conn.execute(sql.text("batch/note_cleared"), {"batch_id": batch.batch_id, "max_tries": max_tries})
 
 
 def move(conn: Connection, batch: Batch, to: BatchState, reason: str, *, blocked_by: str | None = None) -> Batch:
@@ -196,7 +196,7 @@ def move(conn: Connection, batch: Batch, to: BatchState, reason: str, *, blocked
         "ends": to in TERMINAL_BATCH_STATES,
     }
     with refusals(), conn.cursor(row_factory=class_row(Batch)) as cursor:
-        row = cursor.execute(sql.text("batch_move"), values).fetchone()
+        row = cursor.execute(sql.text("batch/move"), values).fetchone()
     if row is None:
         raise IllegalTransition(
             f"Batch {batch.batch_id} is no longer {batch.state}.", "Read the state again and start over from it."
@@ -211,8 +211,8 @@ def cancel(conn: Connection, batch_id: int, reason: str) -> Batch:
     batch = get(conn, batch_id)
     if batch.ended:
         return batch
-    conn.execute(sql.text("batch_raise_generation"), {"batch_id": batch_id})
-    conn.execute(sql.text("shards_cancel"), {"batch_id": batch_id, "reason": reason})
+    conn.execute(sql.text("batch/raise_generation"), {"batch_id": batch_id})
+    conn.execute(sql.text("shard/cancel"), {"batch_id": batch_id, "reason": reason})
     return move(conn, get(conn, batch_id), BatchState.CANCELLED, reason)
 
 
@@ -227,34 +227,34 @@ def explain(conn: Connection, batch: Batch, reason: str, *, blocked_by: str | No
         "reason": reason,
         "blocked_by": blocked_by,
     }
-    conn.execute(sql.text("batch_explain"), values)
+    conn.execute(sql.text("batch/explain"), values)
 
 
 def record_manifest(conn: Connection, batch: Batch, facts: dict[str, Any]) -> None:
     """Store what was frozen; call before the edge to PLANNING, in the same transaction."""
     values = {**facts, "source_parameters": Jsonb(facts["source_parameters"]), "batch_id": batch.batch_id}
-    conn.execute(sql.text("batch_record_manifest"), values)
+    conn.execute(sql.text("batch/record_manifest"), values)
 
 
 def record_estimate(conn: Connection, batch: Batch, estimate: dict[str, Any]) -> None:
     """Store what preflight worked out."""
-    conn.execute(sql.text("batch_record_estimate"), {"batch_id": batch.batch_id, "estimate": Jsonb(estimate)})
+    conn.execute(sql.text("batch/record_estimate"), {"batch_id": batch.batch_id, "estimate": Jsonb(estimate)})
 
 
 def record_counts(conn: Connection, batch: Batch, counts: dict[str, int]) -> None:
     """Store the reconciled number of items per bucket."""
-    conn.execute(sql.text("batch_record_counts"), {"batch_id": batch.batch_id, "counts": Jsonb(counts)})
+    conn.execute(sql.text("batch/record_counts"), {"batch_id": batch.batch_id, "counts": Jsonb(counts)})
 
 
 def bucket_counts(conn: Connection, batch_id: int) -> dict[str, int]:
     """Items per bucket, unsettled ones included as `unsettled`; only buckets that hold items."""
-    rows = conn.execute(sql.text("batch_bucket_counts"), {"batch_id": batch_id}).fetchall()
+    rows = conn.execute(sql.text("outcome/count_by_bucket"), {"batch_id": batch_id}).fetchall()
     return {bucket: count for bucket, count in rows if count}
 
 
 def gaps_by_code(conn: Connection, batch_id: int) -> list[tuple[str, int]]:
     """Items without an accepted answer per `bucket/class/code`, the most frequent first; excluded ones left out."""
-    return conn.execute(sql.text("batch_gaps_by_code"), {"batch_id": batch_id}).fetchall()
+    return conn.execute(sql.text("gap/count_by_code"), {"batch_id": batch_id}).fetchall()
 
 
 def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
@@ -271,27 +271,27 @@ def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
 
 def take_up(conn: Connection, batch: Batch, publish: Publishing, run_id: str) -> None:
     """Note which run of nightmill_publish takes a preview up, or has given it up; in the transaction of its edge."""
-    conn.execute(sql.text("batch_take_up"), {"batch_id": batch.batch_id, "publish": str(publish), "run_id": run_id})
+    conn.execute(sql.text("batch/take_up"), {"batch_id": batch.batch_id, "publish": str(publish), "run_id": run_id})
 
 
 def taken_up(conn: Connection, run_id: str) -> int | None:
     """The batch that a run of nightmill_publish has taken up and not ended."""
-    row = conn.execute(sql.text("batch_taken_up"), {"run_id": run_id}).fetchone()
+    row = conn.execute(sql.text("batch/taken_up"), {"run_id": run_id}).fetchone()
     return row[0] if row else None
 
 
 def jobs(conn: Connection) -> set[str]:
     """The jobs that have a batch."""
-    return {row[0] for row in conn.execute(sql.text("batch_jobs"))}
+    return {row[0] for row in conn.execute(sql.text("batch/list_jobs"))}
 
 
 def open_or_newest(conn: Connection) -> list[Batch]:
     """Every open batch and the newest closed one of each job, by job name."""
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        return cursor.execute(sql.text("batches_open_or_newest")).fetchall()
+        return cursor.execute(sql.text("batch/open_or_newest")).fetchall()
 
 
 def newest_settled(conn: Connection, job: str) -> int | None:
     """The newest batch of a job that ended with a manifest; dry runs do not count."""
-    row = conn.execute(sql.text("batch_newest_settled"), {"job": job}).fetchone()
+    row = conn.execute(sql.text("batch/newest_settled"), {"job": job}).fetchone()
     return row[0] if row else None

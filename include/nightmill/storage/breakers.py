@@ -43,7 +43,7 @@ class Standing:
 def standing(conn: Connection, batch_id: int) -> Standing:
     """Where a batch stands now."""
     with conn.cursor(row_factory=class_row(Standing)) as cursor:
-        row = cursor.execute(sql.text("breaker_standing"), {"batch_id": batch_id}).fetchone()
+        row = cursor.execute(sql.text("breaker/standing"), {"batch_id": batch_id}).fetchone()
     assert row is not None
     return row
 
@@ -51,7 +51,7 @@ def standing(conn: Connection, batch_id: int) -> Standing:
 def count(conn: Connection, batch_id: int, since: datetime | None, *, but: int = 0) -> Count:
     """What settled since a moment, leaving out one provider batch."""
     values = {"batch_id": batch_id, "since": since, "but": but}
-    rows = conn.execute(sql.text("breaker_counts"), values).fetchall()
+    rows = conn.execute(sql.text("breaker/counts"), values).fetchall()
     accepted = sum(requests for kind, _, requests in rows if kind is None)
     return Count(accepted, {(kind, code): requests for kind, code, requests in rows if kind is not None})
 
@@ -61,15 +61,15 @@ def put(
 ) -> None:
     """Set a breaker, inside the caller's fenced transaction. `cause` and `remedy` go with OPEN."""
     values = {"batch_id": batch_id, "kind": str(kind), "state": str(verdict), "cause": cause, "remedy": remedy}
-    conn.execute(sql.text("breaker_set"), values)
+    conn.execute(sql.text("breaker/set"), values)
 
 
 def reset(conn: Connection, batch_id: int, cause: str) -> None:
     """A person cleared what this cause had stopped."""
-    conn.execute(sql.text("breaker_reset"), {"batch_id": batch_id, "cause": cause})
+    conn.execute(sql.text("breaker/reset"), {"batch_id": batch_id, "cause": cause})
 
 
 def proven(conn: Connection, contract_id: int) -> bool:
     """Whether the contract, or one of the same meaning, ever had an accepted answer."""
-    row = conn.execute(sql.text("contract_proven"), {"contract_id": contract_id}).fetchone()
+    row = conn.execute(sql.text("contract/proven"), {"contract_id": contract_id}).fetchone()
     return bool(row and row[0])

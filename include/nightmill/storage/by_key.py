@@ -29,7 +29,7 @@ def build(conn: Connection, batch: Batch, pinned: JobDefinition, shown: Publishe
     parts = part_builds.columns(conn, view, "shown", "carried")
     parts |= {"made": made.table, "kept": parts["shown"], "taken": parts["carried"]}
     parts["deleted"] = _deleted(pinned)
-    newer = conn.execute(sql.text("by_key_newer"), {"batch_id": batch.batch_id}).fetchone()
+    newer = conn.execute(sql.text("part/by_key_newer"), {"batch_id": batch.batch_id}).fetchone()
     assert newer is not None
     # A part of no number matches no row.
     shown_id = shown.part_id if shown is not None else None
@@ -37,11 +37,11 @@ def build(conn: Connection, batch: Batch, pinned: JobDefinition, shown: Publishe
     kept = taken = 0
     with part_builds.filling(made):
         if shown_id is not None:
-            kept = _copy(conn, "by_key_keep", made.parent, shown_id, parts, values)
+            kept = _copy(conn, "part/by_key_keep", made.parent, shown_id, parts, values)
             if newer[0]:
-                kept += _copy(conn, "by_key_keep_newer", made.parent, shown_id, parts, values)
-        taken = _copy(conn, "by_key_take", made.parent, batch.batch_id, parts, values)
-        conn.execute(sql.text("by_key_delete").format(**parts), values)
+                kept += _copy(conn, "part/by_key_keep_newer", made.parent, shown_id, parts, values)
+        taken = _copy(conn, "part/by_key_take", made.parent, batch.batch_id, parts, values)
+        conn.execute(sql.text("part/by_key_delete").format(**parts), values)
         partitions.index(conn, made.parent, made.batch_id)
         conn.commit()
     log.info("batch %s: results.%s will show %s rows of before and %s of this batch", batch.batch_id, view, kept, taken)

@@ -61,7 +61,7 @@ def _rows_of(conn: Connection, view: str, batch_id: int) -> composed.Composable:
 def rows(conn: Connection, sides: Sides, rules: Sequence[FieldRule]) -> Iterator[Rows]:
     """Rows of either side: those that are alike together, and one by one where a measure has to see the values."""
     closer = [rule for rule in rules if rule.needs_values]
-    query = sql.text("compare_rows").format(
+    query = sql.text("compare/rows").format(
         staged=sides.staged,
         shown=sides.shown,
         differs=composed.SQL(", ").join(_differs(rule) for rule in rules),
@@ -87,7 +87,7 @@ def known(
     conn: Connection, sides: Sides, fields: Sequence[str]
 ) -> Iterator[tuple[Cell, dict[str, Any], dict[str, Any], dict[str, Any] | None]]:
     """Items of the batch that `gold.load` knows the right answers of: those, the batch's, and the shown ones."""
-    query = sql.text("compare_known").format(
+    query = sql.text("compare/with_gold").format(
         staged=sides.staged,
         shown=sides.shown,
         new=_values("staged", fields),
@@ -101,13 +101,13 @@ def known(
 def items(conn: Connection, batch_id: int, price: Price | None) -> Iterator[tuple[Cell, Side]]:
     """What became of a batch's items, and what their attempts used; nothing for a batch that retention has emptied."""
     values = {"batch_id": batch_id, "bands": list(BANDS), **_per_token(price)}
-    for tenant, domain, band, *numbers in conn.execute(sql.text("compare_items"), values):
+    for tenant, domain, band, *numbers in conn.execute(sql.text("compare/items"), values):
         yield Cell(tenant, domain, band), Side(*numbers)
 
 
 def seconds(conn: Connection, batch_id: int) -> float | None:
     """From the freeze of a batch to its last settled item; None for one that retention has emptied."""
-    row = conn.execute(sql.text("compare_seconds"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("compare/seconds"), {"batch_id": batch_id}).fetchone()
     return row[0] if row else None
 
 
@@ -139,7 +139,7 @@ def _values(side: str, fields: Sequence[str]) -> composed.Composable:
 
 
 def _per_token(price: Price | None) -> dict[str, float]:
-    """US dollars per token through the Batch API, by the names of compare_items.sql; all 0 where nobody knows."""
+    """US dollars per token through the Batch API, by the names of compare/items.sql; all 0 where nobody knows."""
     if price is None:
         return dict.fromkeys(("input", "cached", "cache_write", "output"), 0.0)
     written = price.input_per_million if price.cache_write_per_million is None else price.cache_write_per_million

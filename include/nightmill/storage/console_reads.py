@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 from psycopg.rows import class_row
 
-from nightmill.domain.progress import requests_done
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.session import Connection
@@ -38,7 +37,7 @@ class ShardStanding(Shard):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A provider batch with everything that is known of it. `counts` and `usage` are the provider's own."""
+    """A provider batch with everything that is known of it. The counts and `usage` are the provider's own."""
 
     provider_batch_id: int
     shard_id: int
@@ -46,22 +45,26 @@ class Evidence:
     state_reason: str
     token: str
     account: str
+    adapter: str
     model: str
     requests: int
     prompt_tokens: int
     adopted: bool | None
     raw_status: str | None
-    counts: dict[str, int] | None
+    requests_done: int | None
+    requests_answered: int | None
+    requests_total: int | None
     usage: dict[str, Any] | None
-    input_file_id: str | None
+    input_ref: str | None
     provider_id: str | None
-    output_file_id: str | None
-    error_file_id: str | None
+    result_refs: dict[str, str]
     intent_at: datetime
-    uploaded_at: datetime | None
+    creating_at: datetime | None
     submitted_at: datetime | None
     ended_at: datetime | None
     collected_at: datetime | None
+    window_ends_at: datetime | None
+    results_until: datetime | None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
@@ -74,7 +77,7 @@ class Evidence:
     @property
     def done(self) -> int:
         """Requests that the provider has finished, well or not."""
-        return requests_done(self.counts or {})
+        return self.requests_done or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +143,18 @@ class Step:
 
 def request(conn: Connection, batch_id: int) -> Request:
     """Who asked for a batch that exists."""
-    (found,) = _read(conn, Request, "evidence_request", batch_id=batch_id)
+    (found,) = _read(conn, Request, "console/request", batch_id=batch_id)
     return found
 
 
 def compared(conn: Connection, dag_id: str, batch_id: int) -> Compared | None:
     """What compare said of a batch of this DAG; None where the DAG has no such batch."""
-    return next(iter(_read(conn, Compared, "evidence_comparison", batch_id=batch_id, dag_id=dag_id)), None)
+    return next(iter(_read(conn, Compared, "console/comparison", batch_id=batch_id, dag_id=dag_id)), None)
 
 
 def may_read_answers(conn: Connection) -> bool:
     """Whether this login has the role nightmill_reviewer."""
-    row = conn.execute(sql.text("evidence_may_read_answers")).fetchone()
+    row = conn.execute(sql.text("console/may_read_answers")).fetchone()
     assert row is not None
     return bool(row[0])
 
@@ -162,38 +165,38 @@ def changed_rows(
     """A sample of what differs from what readers saw, the batch `old` of a publication or more of it; always the same
     one, rows of `tenants` first. Needs the role nightmill_reviewer."""
     values = {"new": new, "old": old, "publication": publication, "most": most}
-    return _read(conn, ChangedRow, "evidence_changed_rows", fields=list(fields), tenants=list(tenants), **values)
+    return _read(conn, ChangedRow, "console/changed_rows", fields=list(fields), tenants=list(tenants), **values)
 
 
 def shards(conn: Connection, batch_id: int) -> list[ShardStanding]:
     """All shards of a batch, in order."""
-    return _read(conn, ShardStanding, "evidence_shards", batch_id=batch_id)
+    return _read(conn, ShardStanding, "console/shards", batch_id=batch_id)
 
 
 def shard(conn: Connection, dag_id: str, shard_id: int) -> ShardStanding | None:
     """One shard, if it belongs to a batch of this DAG."""
-    return next(iter(_read(conn, ShardStanding, "evidence_shard", dag_id=dag_id, shard_id=shard_id)), None)
+    return next(iter(_read(conn, ShardStanding, "console/shard", dag_id=dag_id, shard_id=shard_id)), None)
 
 
 def of_shards(conn: Connection, shard_ids: Sequence[int]) -> list[Evidence]:
     """The provider batches of shards, oldest first."""
-    return _read(conn, Evidence, "evidence_provider_batches", shard_ids=list(shard_ids))
+    return _read(conn, Evidence, "console/provider_batches", shard_ids=list(shard_ids))
 
 
 def attempts(conn: Connection, batch_id: int, first: int, last: int) -> list[Attempts]:
     """Attempts for a stretch of items, accepted ones first."""
-    return _read(conn, Attempts, "evidence_attempts", batch_id=batch_id, first=first, last=last)
+    return _read(conn, Attempts, "console/attempts", batch_id=batch_id, first=first, last=last)
 
 
 def buckets(conn: Connection, batch_id: int, first: int, last: int) -> list[tuple[str, int]]:
     """Settled items of a stretch per bucket."""
     values = {"batch_id": batch_id, "first": first, "last": last}
-    return conn.execute(sql.text("evidence_buckets"), values).fetchall()
+    return conn.execute(sql.text("console/buckets"), values).fetchall()
 
 
 def verdicts(conn: Connection, batch_id: int) -> list[Verdict]:
     """The newest verdict of each gate."""
-    return _read(conn, Verdict, "evidence_gates", batch_id=batch_id)
+    return _read(conn, Verdict, "console/gates", batch_id=batch_id)
 
 
 def history(
@@ -201,7 +204,7 @@ def history(
 ) -> list[Step]:
     """The newest hundred edges of a batch or shard, and of these provider batches; newest first."""
     return _read(
-        conn, Step, "evidence_history",
+        conn, Step, "console/history",
         batch_id=batch_id, entity=entity, entity_id=entity_id, provider_batch_ids=list(provider_batch_ids),
     )  # fmt: skip
 

@@ -24,16 +24,16 @@ def pin(conn: Connection, definition: JobDefinition) -> int:
         "transform_version": versions.transform_version,
         "validators_hash": definition.validators_hash,
     }
-    row = conn.execute(sql.text("contract_pin"), values).fetchone()
+    row = conn.execute(sql.text("contract/pin"), values).fetchone()
     if row is None:  # it stands already, or another run pinned it just now
-        row = conn.execute(sql.text("contract_find"), values).fetchone()
+        row = conn.execute(sql.text("contract/find"), values).fetchone()
     assert row is not None
     return int(row[0])
 
 
 def load(conn: Connection, contract_id: int) -> JobDefinition:
     """The pinned folder, verified against its hash. Raises Terminal when the copy was tampered with."""
-    row = conn.execute(sql.text("contract_get"), {"contract_id": contract_id}).fetchone()
+    row = conn.execute(sql.text("contract/get"), {"contract_id": contract_id}).fetchone()
     assert row is not None, f"contract {contract_id} is referenced but missing"
     job, folder_hash, files = row
     pinned = {name: content.encode("utf-8") for name, content in files.items()}

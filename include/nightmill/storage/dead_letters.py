@@ -84,21 +84,21 @@ class Scope:
 
 def search(conn: Connection, scope: Scope, choice: Choice, limit: int) -> Iterator[DeadLetter]:
     """Those that match, the newest batch first, streamed."""
-    query = sql.text("dead_letters_search").format(matches=sql.text("dead_letter_matches"))
+    query = sql.text("dead_letter/search").format(matches=sql.text("dead_letter/matches"))
     with conn.cursor(name="dead_letters", row_factory=class_row(DeadLetter)) as cursor:
         yield from cursor.execute(query, _values(scope, choice) | {"limit": limit})
 
 
 def count(conn: Connection, scope: Scope, choice: Choice) -> list[Group]:
     """Those that match by batch and reason, the newest batch first."""
-    query = sql.text("dead_letters_count").format(matches=sql.text("dead_letter_matches"))
+    query = sql.text("dead_letter/count").format(matches=sql.text("dead_letter/matches"))
     with conn.cursor(row_factory=class_row(Group)) as cursor:
         return cursor.execute(query, _values(scope, choice)).fetchall()
 
 
 def standing(conn: Connection, batch_id: int) -> tuple[int, datetime | None]:
     """How many dead letters a batch has, and when the oldest of them gave up; what waits in review is none."""
-    row = conn.execute(sql.text("dead_letters_standing"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("dead_letter/standing"), {"batch_id": batch_id}).fetchone()
     assert row is not None
     return row[0], row[1]
 

@@ -28,13 +28,13 @@ class Pinned:
 def pinned(conn: Connection) -> Pinned | None:
     """None before the first task of an Airflow used the ledger."""
     with conn.cursor(row_factory=class_row(Pinned)) as cursor:
-        return cursor.execute(sql.text("deployment_get")).fetchone()
+        return cursor.execute(sql.text("ledger/get_deployment")).fetchone()
 
 
 def pin(conn: Connection, mine: str) -> None:
     """Take a ledger that belongs to nobody, and refuse one that belongs to another Airflow."""
     if pinned(conn) is None:
-        conn.execute(sql.text("deployment_pin"), {"deployment_id": mine})
+        conn.execute(sql.text("ledger/pin_deployment"), {"deployment_id": mine})
     refuse_another(conn, mine)
 
 

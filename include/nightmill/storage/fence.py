@@ -57,7 +57,7 @@ def alone(conn: Connection, batch_id: int) -> Iterator[None]:
 
 
 def _verify(conn: Connection, holder: Holder) -> None:
-    row = conn.execute(sql.text("fence_read"), {"batch_id": holder.batch_id, "shard_id": holder.shard_id}).fetchone()
+    row = conn.execute(sql.text("fence/read"), {"batch_id": holder.batch_id, "shard_id": holder.shard_id}).fetchone()
     generation, lease = row if row else (None, None)
     if generation != holder.generation or (holder.lease is not None and lease != holder.lease):
         raise StaleWriter(
@@ -70,7 +70,7 @@ def _verify(conn: Connection, holder: Holder) -> None:
 def quarantine(conn: Connection, holder: Holder, what: str, rows: int | None = None, why: str | None = None) -> None:
     """Note a refused write and why. Runs in a transaction of its own, after the refused one was rolled back."""
     conn.execute(
-        sql.text("quarantine_add"),
+        sql.text("maintenance/add_quarantine"),
         {
             "batch_id": holder.batch_id,
             "shard_id": holder.shard_id,

@@ -28,7 +28,7 @@ class Replaced:
 def of_batch(conn: Connection, batch_id: int) -> list[Gap]:
     """The most frequent first."""
     with conn.cursor(row_factory=class_row(Gap)) as cursor:
-        return cursor.execute(sql.text("gaps_of_batch"), {"batch_id": batch_id}).fetchall()
+        return cursor.execute(sql.text("gap/of_batch"), {"batch_id": batch_id}).fetchall()
 
 
 def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, int]:
@@ -39,7 +39,7 @@ def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, in
     """
     fence.enter(conn, batch.holder)
     with refusals():
-        conn.execute(sql.text("gap_rows_drop"), {"batch_id": batch.batch_id})
+        conn.execute(sql.text("gap/drop_rows"), {"batch_id": batch.batch_id})
         shown = [one for one in ruled if one.show != "absent"]
         if not shown:
             return {}
@@ -54,9 +54,9 @@ def show(conn: Connection, batch: Batch, ruled: Sequence[Ruled]) -> dict[str, in
             counts["previous"] = 0
             for one in before:
                 taken = {"shown_part": one.part_id, "shown_batch": None if one.alone else one.batch_id}
-                query = sql.text("gap_rows_previous").format(**parts)
+                query = sql.text("gap/add_previous_rows").format(**parts)
                 counts["previous"] += conn.execute(query, values | taken).rowcount
-        counts["null_row"] = conn.execute(sql.text("gap_rows_null").format(**parts), values).rowcount
+        counts["null_row"] = conn.execute(sql.text("gap/add_null_rows").format(**parts), values).rowcount
     return counts
 
 
@@ -86,10 +86,10 @@ def replaced(conn: Connection, batch: Batch) -> list[Replaced]:
 def record(conn: Connection, batch: Batch, facts: Facts) -> None:
     """Keep the facts with the batch."""
     fence.enter(conn, batch.holder)
-    conn.execute(sql.text("gap_facts_record"), {"batch_id": batch.batch_id, "facts": Jsonb(facts)})
+    conn.execute(sql.text("gap/record_facts"), {"batch_id": batch.batch_id, "facts": Jsonb(facts)})
 
 
 def facts(conn: Connection, batch_id: int) -> Facts | None:
     """What was recorded; None before the batch was reconciled."""
-    row = conn.execute(sql.text("gap_facts_get"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("gap/get_facts"), {"batch_id": batch_id}).fetchone()
     return row[0] if row else None

@@ -47,7 +47,7 @@ def record(
     """Record one evaluation under the shared fence. `details` hold counts and rule names, never document text."""
     fence.enter(conn, holder)
     conn.execute(
-        sql.text("gate_record"),
+        sql.text("gate/record"),
         {
             "batch_id": holder.batch_id,
             "generation": holder.generation,
@@ -64,7 +64,7 @@ def newest(conn: Connection, holder: fence.Holder) -> list[Verdict]:
     """The newest verdict of each gate in this generation, in the order of the gates."""
     with conn.cursor(row_factory=class_row(Verdict)) as cursor:
         found = cursor.execute(
-            sql.text("gates_newest"), {"batch_id": holder.batch_id, "generation": holder.generation}
+            sql.text("gate/newest"), {"batch_id": holder.batch_id, "generation": holder.generation}
         ).fetchall()
     return sorted(found, key=lambda one: GATES.index(one.gate))
 

@@ -28,7 +28,7 @@ class FieldAccuracy:
 
 def load(conn: Connection, source_dsn: str, conn_id: str, gold: Gold, *, statement_timeout_s: int) -> int:
     """Copy the known answers from the source into this session's temporary table; returns their number."""
-    conn.execute(sql.text("gold_table"))
+    conn.execute(sql.text("compare/make_gold"))
     columns = composed.SQL(", ").join(
         composed.SQL("{}, to_jsonb({})").format(composed.Literal(field), composed.Identifier(field))
         for field in gold.fields
@@ -67,7 +67,7 @@ def accuracy(conn: Connection, view: str, batch_id: int, field: str) -> FieldAcc
     """Compare one field of a batch's rows with the loaded answers. An array of known answers means any of these,
     unless the field itself is an array."""
     row = conn.execute(
-        sql.text("gold_accuracy").format(rows=sql.rows_table(view), field=composed.Identifier(field)),
+        sql.text("compare/gold_accuracy").format(rows=sql.rows_table(view), field=composed.Identifier(field)),
         {"batch_id": batch_id, "field": field},
     ).fetchone()
     assert row is not None

@@ -86,30 +86,30 @@ def add(conn: Connection, new: NewHold) -> Hold:
     start, end = new.interval or (None, None)
     values = {name: getattr(new, name) for name in new.__slots__ if name != "interval"}
     with refusals():
-        [made] = _read(conn, "hold_add", values | {"interval_start": start, "interval_end": end})
+        [made] = _read(conn, "hold/add", values | {"interval_start": start, "interval_end": end})
     return made
 
 
 def open_of(conn: Connection, view: str) -> list[Hold]:
     """The holds that nobody has lifted yet, newest first."""
-    return _read(conn, "holds_open", {"view_name": view})
+    return _read(conn, "hold/open", {"view_name": view})
 
 
 def of_publications(conn: Connection, view: str, publish_seqs: Sequence[int]) -> dict[int, Hold]:
     """The holds that these rollbacks set, lifted or not."""
     values = {"view_name": view, "publish_seqs": list(publish_seqs)}
-    return {one.publish_seq: one for one in _read(conn, "holds_of_publications", values)}
+    return {one.publish_seq: one for one in _read(conn, "hold/of_publications", values)}
 
 
 def of_request(conn: Connection, request: str) -> Hold | None:
     """What a run has done before, if it has."""
-    return next(iter(_read(conn, "hold_of_request", {"request": request})), None)
+    return next(iter(_read(conn, "hold/of_request", {"request": request})), None)
 
 
 def newest_of_batch(conn: Connection, batch: Batch) -> Hold | None:
     """The rollback that took a batch back last, lifted or not."""
     values = {"view_name": batch.view_name, "batch_id": batch.batch_id}
-    return next(iter(_read(conn, "hold_newest_of_batch", values)), None)
+    return next(iter(_read(conn, "hold/newest_of_batch", values)), None)
 
 
 def on(conn: Connection, view: str, start: datetime | None, end: datetime | None) -> Hold | None:
@@ -155,7 +155,7 @@ def refusal(hold: Hold, task: str) -> Blocked:
 def release(conn: Connection, lifted: Sequence[Hold], by: str) -> None:
     """Lift holds. Raises IllegalTransition where revoking their answers was asked for and is not done."""
     with refusals():
-        conn.execute(sql.text("holds_release"), {"hold_ids": [one.hold_id for one in lifted], "released_by": by})
+        conn.execute(sql.text("hold/release"), {"hold_ids": [one.hold_id for one in lifted], "released_by": by})
 
 
 def _read(conn: Connection, query: str, values: Mapping[str, object]) -> list[Hold]:

@@ -54,7 +54,7 @@ def index(conn: Connection, made: Unattached) -> None:
         with conn.transaction():
             partitions.index(conn, made.parent, made.batch_id)
     except errors.UniqueViolation:  # its text quotes one of them only
-        doubled = conn.execute(sql.text("item_doubled_ids").format(items=made.table)).fetchall()
+        doubled = conn.execute(sql.text("item/doubled_ids").format(items=made.table)).fetchall()
         raise sources.doubled_ids(source_id for (source_id,) in doubled) from None
     except errors.ProgramLimitExceeded:  # Postgres indexes values of at most 2,704 bytes
         raise SourceError(
@@ -66,7 +66,7 @@ def index(conn: Connection, made: Unattached) -> None:
 def refuse_changed_contents(conn: Connection, table: composed.Identifier) -> None:
     """Raise SourceError when one version has another content than an earlier result. Names up to three ids. Runs on
     the unattached partition, so nothing was published or planned yet."""
-    changed = conn.execute(sql.text("item_changed_contents").format(items=table)).fetchall()
+    changed = conn.execute(sql.text("item/changed_contents").format(items=table)).fetchall()
     if changed:
         raise changed_contents(changed)
 
@@ -85,5 +85,5 @@ def unsettled(conn: Connection, batch_id: int) -> Iterator[tuple[int, int]]:
     conn.execute(_MERGE)
     with conn.cursor(name="unsettled") as cursor:
         cursor.itersize = 20_000
-        cursor.execute(sql.text("item_unsettled"), {"batch_id": batch_id})
+        cursor.execute(sql.text("item/unsettled"), {"batch_id": batch_id})
         yield from cursor

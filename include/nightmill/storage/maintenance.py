@@ -9,7 +9,9 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
+from nightmill.domain.deadlines import InState
 from nightmill.domain.maintenance import Action, Sweep, not_done
+from nightmill.domain.snapshots import BatchStatus, Stopped
 from nightmill.domain.states import ProviderBatchState
 from nightmill.storage import sql
 from nightmill.storage.session import Connection
@@ -35,11 +37,20 @@ class Followed:
     state: ProviderBatchState
     provider_id: str | None
     raw_status: str | None
+    status: BatchStatus | None
+    stopped: Stopped | None
     since: datetime
+    window_ends_at: datetime | None
     contract_id: int
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
+        object.__setattr__(self, "status", self.status and BatchStatus(self.status))
+        object.__setattr__(self, "stopped", self.stopped and Stopped(self.stopped))
+
+    @property
+    def in_state(self) -> InState:
+        return InState(self.state, self.since, self.raw_status, self.status, self.stopped, self.window_ends_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,31 +106,31 @@ def isolated(
 def last_seen(conn: Connection) -> list[LastSeen]:
     """Every open batch."""
     with conn.cursor(row_factory=class_row(LastSeen)) as cursor:
-        return cursor.execute(sql.text("batches_last_seen")).fetchall()
+        return cursor.execute(sql.text("batch/last_seen")).fetchall()
 
 
 def followed(conn: Connection) -> list[Followed]:
     """Every live provider batch of an open batch."""
     with conn.cursor(row_factory=class_row(Followed)) as cursor:
-        return cursor.execute(sql.text("provider_batches_followed")).fetchall()
+        return cursor.execute(sql.text("provider_batch/followed")).fetchall()
 
 
 def overdue_shards(conn: Connection, before: datetime) -> list[OverdueShard]:
     """Shards of running batches whose wake-up time passed before a moment."""
     with conn.cursor(row_factory=class_row(OverdueShard)) as cursor:
-        return cursor.execute(sql.text("shards_overdue"), {"before": before}).fetchall()
+        return cursor.execute(sql.text("shard/overdue"), {"before": before}).fetchall()
 
 
 def stalled_shards(conn: Connection, before: datetime) -> list[StalledShard]:
     """Waiting shards of running batches that made no progress since a moment."""
     with conn.cursor(row_factory=class_row(StalledShard)) as cursor:
-        return cursor.execute(sql.text("shards_stalled"), {"before": before}).fetchall()
+        return cursor.execute(sql.text("shard/stalled"), {"before": before}).fetchall()
 
 
 def known_tokens(conn: Connection, tokens: Sequence[str]) -> dict[str, KnownToken]:
     """Those of the tokens that this ledger gave out."""
     with conn.cursor(row_factory=class_row(KnownToken)) as cursor:
-        rows = cursor.execute(sql.text("provider_batches_by_token"), {"tokens": list(tokens)}).fetchall()
+        rows = cursor.execute(sql.text("provider_batch/by_token"), {"tokens": list(tokens)}).fetchall()
     return {one.token: one for one in rows}
 
 
@@ -135,14 +146,14 @@ class Standing:
 def standing(conn: Connection) -> Standing:
     """Whether maintenance runs at all."""
     with conn.cursor(row_factory=class_row(Standing)) as cursor:
-        row = cursor.execute(sql.text("maintenance_standing")).fetchone()
+        row = cursor.execute(sql.text("maintenance/standing")).fetchone()
     assert row is not None
     return row
 
 
 def note_sweep(conn: Connection, sweep: Sweep) -> None:
     """Note that a sweep came to its end."""
-    conn.execute(sql.text("maintenance_note_sweep"), {"sweep": str(sweep)})
+    conn.execute(sql.text("maintenance/note_sweep"), {"sweep": str(sweep)})
 
 
 def record(conn: Connection, actions: Iterable[Action]) -> None:
@@ -151,4 +162,4 @@ def record(conn: Connection, actions: Iterable[Action]) -> None:
         {"sweep": str(one.sweep), "batch_id": one.batch_id, "what": one.what, "alert": one.alert} for one in actions
     ]
     with conn.cursor() as cursor:
-        cursor.executemany(sql.text("maintenance_record"), rows)
+        cursor.executemany(sql.text("maintenance/record"), rows)

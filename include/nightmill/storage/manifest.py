@@ -29,11 +29,11 @@ class Manifest:
     `keep_line` gets each payload line; an estimate keeps none.
     """
 
-    def __init__(self, pinned: JobDefinition, keep_line: Callable[[bytes], object]) -> None:
+    def __init__(self, pinned: JobDefinition, keep_line: Callable[[bytes], object], counter: TokenCounter) -> None:
         self._pinned = pinned
         self._keep_line = keep_line
         self._keys = KeyMaker(pinned.versions)
-        self._counter = TokenCounter(pinned.job.provider.model, pinned.job.provider.task)
+        self._counter = counter
         self._mark = pinned.deleted_in_source
         self._keeps_mark = self._mark in pinned.payload_columns
         self.tokens = 0

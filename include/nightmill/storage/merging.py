@@ -51,19 +51,19 @@ class Attached:
 def shown_views(conn: Connection) -> list[ShownView]:
     """Every view that shows something."""
     with conn.cursor(row_factory=class_row(ShownView)) as cursor:
-        return cursor.execute(sql.text("views_shown")).fetchall()
+        return cursor.execute(sql.text("view/shown")).fetchall()
 
 
 def kept(conn: Connection, view: str, keep: int) -> list[int]:
     """The publications that can be rolled back to, the newest first."""
-    rows = conn.execute(sql.text("publications_kept"), {"view_name": view, "keep": keep}).fetchall()
+    rows = conn.execute(sql.text("publication/kept"), {"view_name": view, "keep": keep}).fetchall()
     return [publish_seq for (publish_seq,) in rows]
 
 
 def attached(conn: Connection, view: str) -> list[Attached]:
     """Every part of a view, shown or not."""
     with conn.cursor(row_factory=class_row(Attached)) as cursor:
-        return cursor.execute(sql.text("parts_attached"), {"view_name": view}).fetchall()
+        return cursor.execute(sql.text("part/attached"), {"view_name": view}).fetchall()
 
 
 def merge(conn: Connection, shown: Published, part_ids: Sequence[int], by: str) -> Published:
@@ -131,7 +131,7 @@ def _copy(
     parts = part_builds.columns(conn, shown.view_name, "source", "made")
     parts |= {"made_columns": parts["made"], "made": made.table}
     values = {"part_id": made.batch_id, "without": list(without), "source_ids": list(part_ids)}
-    copy = sql.text("part_copy").format(**parts)
+    copy = sql.text("part/copy").format(**parts)
     with part_builds.filling(made):
         for source_id in part_ids:
             for chunk in part_builds.chunks(conn, made.parent, source_id):
@@ -140,7 +140,7 @@ def _copy(
         partitions.index(conn, made.parent, made.batch_id)
         conn.commit()
         if prove:
-            _prove(conn, made.batch_id, shown.view_name, sql.text("part_prove").format(**parts), values)
+            _prove(conn, made.batch_id, shown.view_name, sql.text("part/prove_copy").format(**parts), values)
     return Built(made, shown.publish_seq, tuple(part_ids))
 
 
@@ -158,24 +158,24 @@ def _prove(conn: Connection, part_id: int, view: str, query: object, values: dic
 @contextmanager
 def held(conn: Connection, view: str) -> Iterator[None]:
     """Let nobody flip a view, over several transactions of one session."""
-    conn.execute(sql.text("view_hold"), {"view_name": view})
+    conn.execute(sql.text("view/lock"), {"view_name": view})
     try:
         yield
     finally:
         if not conn.closed:
-            conn.execute(sql.text("view_let_go"), {"view_name": view})
+            conn.execute(sql.text("view/unlock"), {"view_name": view})
 
 
 def is_leaving(conn: Connection, view: str, part_id: int) -> bool:
     """Whether a part's detaching has begun: nobody new sees it."""
     values = {"parent": f"rows_{view}", "batch_id": part_id}
-    row = conn.execute(sql.text("partition_status"), values).fetchone()
+    row = conn.execute(sql.text("part/partition_status"), values).fetchone()
     return row is not None and bool(row[0])
 
 
 def can_be_seen(conn: Connection, publish_seq: int) -> bool:
     """Whether some session, prepared transaction or standby may still read what was shown before a publication."""
-    row = conn.execute(sql.text("snapshot_before_flip"), {"publish_seq": publish_seq}).fetchone()
+    row = conn.execute(sql.text("publication/snapshot_before_flip"), {"publish_seq": publish_seq}).fetchone()
     assert row is not None
     return bool(row[0])
 
@@ -191,7 +191,7 @@ def retire(conn: Connection, view: str, part_id: int, timeout_s: float) -> bool:
     the owner's and in autocommit."""
     if not partitions.retire(conn, f"rows_{view}", part_id, timeout_s):
         return False
-    conn.execute(sql.text("deleted_keys_trim"), {"part_id": part_id})
+    conn.execute(sql.text("part/trim_deleted_keys"), {"part_id": part_id})
     return True
 
 
@@ -199,6 +199,6 @@ def trim_lists(conn: Connection, view: str, oldest_kept: int, attached_ids: Coll
     """Delete lists of parts of publications that nobody can go back to; returns how many lines. The publications
     themselves stay, for history."""
     values = {"view_name": view, "oldest_kept": oldest_kept, "attached": list(attached_ids)}
-    row = conn.execute(sql.text("publication_parts_trim"), values).fetchone()
+    row = conn.execute(sql.text("publication/trim_parts"), values).fetchone()
     assert row is not None
     return int(row[0])

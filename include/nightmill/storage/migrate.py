@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import resources
 
@@ -34,19 +34,19 @@ def migrations() -> list[tuple[int, str, str]]:
 def init_db(dsn: str) -> list[str]:
     """Bring a database to the newest ledger version and return the names of the migrations that ran.
 
-    The login needs CREATEROLE and CREATE on the database, else ConfigError. Safe to repeat and to run twice at a time.
+    The login needs CREATEROLE and CREATE on the database, else ConfigError; so is a ledger that `refuse_unknown`
+    refuses. Safe to repeat and to run twice at a time.
     """
     with _privileged(), connect(dsn, application="nightmill init-db") as conn:
         conn.execute("select pg_advisory_xact_lock(7106, 0)")
         _create_roles(conn)
         _create_schemas(conn)
         conn.execute("set local role nightmill_owner")
-        conn.execute(sql.text("migration_table"))
-        done = {row[0] for row in conn.execute("select number from nightmill.migration").fetchall()}
-        known = migrations()
-        _refuse_newer(done, known)
+        conn.execute(sql.text("ledger/migration_table"))
+        done = recorded(conn)
+        refuse_unknown(done)
         ran = []
-        for number, name, content in known:
+        for number, name, content in migrations():
             if number not in done:
                 conn.execute(content)
                 conn.execute("insert into nightmill.migration (number, name) values (%s, %s)", (number, name))
@@ -66,8 +66,20 @@ def _privileged() -> Iterator[None]:
         ) from fault
 
 
-def _refuse_newer(done: set[int], known: list[tuple[int, str, str]]) -> None:
-    unknown = done - {number for number, _, _ in known}
+def recorded(conn: Connection) -> dict[int, str]:
+    """The migrations that ran in this ledger, by number. Raises what Postgres raises where there is none."""
+    return dict(conn.execute("select number, name from nightmill.migration").fetchall())
+
+
+def refuse_unknown(done: Mapping[int, str]) -> None:
+    """Raise ConfigError for a ledger whose migrations are not the ones of this version, or a start of them."""
+    known = {number: name for number, name, _ in migrations()}
+    if any(known[number] != name for number, name in done.items() if number in known):
+        raise ConfigError(
+            "This ledger was made by a development version of nightmill, which this version cannot upgrade.",
+            "Run `make clean` (local stack) or create a new database.",
+        )
+    unknown = done.keys() - known.keys()
     if unknown:
         raise ConfigError(
             f"The ledger was migrated by a newer nightmill (migration {max(unknown)} is unknown here).",
@@ -95,7 +107,7 @@ def _create_schemas(conn: Connection) -> None:
                 composed.Identifier(schema)
             )
         )
-    found = conn.execute(sql.text("schema_strangers")).fetchone()
+    found = conn.execute(sql.text("ledger/schema_strangers")).fetchone()
     if found is not None:
         schema, role, owns = found
         act = "alter schema {0} owner to nightmill_owner" if owns else "revoke create on schema {0} from {1}"
@@ -111,4 +123,4 @@ def _create_schemas(conn: Connection) -> None:
 def _load_prices(conn: Connection) -> None:
     content = resources.files("nightmill.storage").joinpath("prices.yaml").read_text("utf-8")
     for row in yaml.safe_load(content)["prices"]:
-        conn.execute(sql.text("price_upsert"), row)
+        conn.execute(sql.text("usage/upsert_price"), row)

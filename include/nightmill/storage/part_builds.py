@@ -41,7 +41,7 @@ class Built:
 def begin(conn: Connection, view: str, batch_id: int | None) -> Unattached:
     """Make an empty part for a batch (None: for maintenance), and drop what earlier tries left. Commits."""
     drop_left(conn, view, batch_id)
-    row = conn.execute(sql.text("part_number"), {"view_name": view, "batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("part/number"), {"view_name": view, "batch_id": batch_id}).fetchone()
     assert row is not None
     made = partitions.make(conn, f"rows_{view}", row[0])
     conn.commit()
@@ -51,10 +51,10 @@ def begin(conn: Connection, view: str, batch_id: int | None) -> Unattached:
 def drop_left(conn: Connection, view: str, batch_id: int | None) -> None:
     """Drop what earlier tries of the same work built and nobody shows. Whoever still fills it is stopped by that."""
     values = {"view_name": view, "batch_id": batch_id}
-    for (part_id,) in conn.execute(sql.text("part_builds_left"), values).fetchall():
+    for (part_id,) in conn.execute(sql.text("part/left_builds"), values).fetchall():
         with refusals():
             conn.execute("select nightmill.drop_built_part(%s, %s)", (f"rows_{view}", part_id))
-        conn.execute(sql.text("part_build_forget"), {"part_id": part_id, "shown": False})
+        conn.execute(sql.text("part/forget_build"), {"part_id": part_id, "shown": False})
     conn.commit()
 
 
@@ -73,7 +73,7 @@ def filling(made: Unattached) -> Iterator[None]:
 def chunks(conn: Connection, parent: str, part_id: int) -> Iterator[dict[str, str]]:
     """Ranges of row addresses (ctid) that together are all pages of an attached part: reading by them, each chunk costs
     what it holds."""
-    row = conn.execute(sql.text("part_pages"), {"parent": parent, "part_id": part_id}).fetchone()
+    row = conn.execute(sql.text("part/count_pages"), {"parent": parent, "part_id": part_id}).fetchone()
     pages = int(row[0] or 0) if row else 0
     for first in range(0, pages, CHUNK_PAGES):
         yield {"first": f"({first},0)", "last": f"({min(first + CHUNK_PAGES, pages)},0)"}
@@ -90,12 +90,12 @@ def attach(conn: Connection, built: Built, shown: int | None) -> None:
     with filling(built.table):
         partitions.refuse_replaced(conn, built.table)
         partitions.attach(conn, built.table.parent, built.part_id)
-    conn.execute(sql.text("part_build_forget"), {"part_id": built.part_id, "shown": True})
+    conn.execute(sql.text("part/forget_build"), {"part_id": built.part_id, "shown": True})
 
 
 def columns(conn: Connection, view: str, *aliases: str) -> dict[str, composed.Composable]:
     """All columns of a rows table but the part, to append to a list: as `names`, and by each alias."""
-    rows = conn.execute(sql.text("rows_columns"), {"table": f"rows_{view}"}).fetchall()
+    rows = conn.execute(sql.text("view/rows_columns"), {"table": f"rows_{view}"}).fetchall()
     names = [name for name, _ in rows if name != "part_id"]
     parts: dict[str, composed.Composable] = {
         alias: composed.SQL("").join(composed.SQL(", {}").format(composed.Identifier(alias, name)) for name in names)

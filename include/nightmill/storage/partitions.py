@@ -75,12 +75,14 @@ def refuse_replaced(conn: Connection, made: Unattached) -> None:
 
 def attached(conn: Connection, parent: str, batch_id: int) -> bool:
     """Whether a batch's partition is part of its parent."""
-    return conn.execute(sql.text("partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone() is not None
+    return (
+        conn.execute(sql.text("part/partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone() is not None
+    )
 
 
 def holding(conn: Connection, parent: str, batch_id: int) -> int | None:
     """The number of the part in which a batch's rows lie; None where they are gone."""
-    row = conn.execute(sql.text("part_of_batch"), {"batch_id": batch_id, "parent": parent}).fetchone()
+    row = conn.execute(sql.text("part/of_batch"), {"batch_id": batch_id, "parent": parent}).fetchone()
     return int(row[0]) if row else None
 
 
@@ -136,7 +138,7 @@ def _detach(conn: Connection, parent: str, batch_id: int, left_s: float) -> None
     touches the view then waits for FINALIZE: short tries never last until Postgres calls that a deadlock."""
     child = name(conn, parent, batch_id)
     table = composed.Identifier("nightmill", parent)
-    status = conn.execute(sql.text("partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone()
+    status = conn.execute(sql.text("part/partition_status"), {"parent": parent, "batch_id": batch_id}).fetchone()
     conn.execute("select set_config('lock_timeout', %s, false)", (f"{int(TRY_S * 1000)}ms",))
     if status is not None:
         form = composed.SQL("finalize" if status[0] else "concurrently")

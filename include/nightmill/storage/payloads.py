@@ -198,7 +198,7 @@ def record(conn: Connection, batch_id: int, segments: Sequence[Segment]) -> None
     """Store where a batch's payload lies."""
     with conn.cursor() as cursor:
         cursor.executemany(
-            sql.text("segment_add"),
+            sql.text("item/add_payload_segment"),
             [{"batch_id": batch_id, **{n: getattr(s, n) for n in Segment.__slots__}} for s in segments],
         )
 
@@ -218,7 +218,7 @@ class Documents:
     def _segments(self) -> list[tuple[int, int, str, bytes | None, bytes | None]]:
         """(first ordinal, last ordinal, object path, checksum of the object or of its lines) in order; asked for at the
         first read."""
-        return self._conn.execute(sql.text("segments_of_batch"), {"batch_id": self._batch_id}).fetchall()
+        return self._conn.execute(sql.text("item/payload_segments"), {"batch_id": self._batch_id}).fetchall()
 
     def of(self, ordinal: int) -> dict[str, Any]:
         """The payload of one item. Raises Terminal on a bad checksum or where the object is gone."""

@@ -12,4 +12,4 @@ from nightmill.storage.session import Connection
 def of_model(conn: Connection, model: str) -> list[Price]:
     """All prices of a model, over time."""
     with conn.cursor(row_factory=class_row(Price)) as cursor:
-        return cursor.execute(sql.text("prices_of_model"), {"model": model}).fetchall()
+        return cursor.execute(sql.text("usage/prices_of_model"), {"model": model}).fetchall()

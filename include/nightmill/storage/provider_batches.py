@@ -1,13 +1,13 @@
-"""Provider batches: one uploaded file of requests each, from the intent to the collected results.
+"""Provider batches: one set of requests each, from the intent to the collected results.
 
-The order is always: commit intent -> upload -> commit the file id -> commit that a create call goes out -> create ->
-commit the provider's id.
+The order is always: commit intent -> stage the requests -> commit their reference -> commit that a create call goes
+out -> create -> commit the provider's id. Where the create call carries the requests, nothing is staged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -18,14 +18,13 @@ from psycopg.types.json import Jsonb
 from psycopg.types.multirange import Int8Multirange
 
 from nightmill.domain.errors import IllegalTransition
-from nightmill.domain.progress import requests_done
+from nightmill.domain.snapshots import BatchStatus, Snapshot, Stopped, holds_answers
 from nightmill.domain.states import LIVE_PROVIDER_BATCH_STATES, PROVIDER_BATCH_EDGES, ProviderBatchState
 from nightmill.storage import fence, sql
 from nightmill.storage.ranges import multirange
 from nightmill.storage.session import Connection, refusals
 
 CANCELLED_WAIT_S = 2 * 3600.0  # a new run waits this long for the work that a cancelled one has at the provider
-COMPLETION_WINDOW_S = 24 * 3600.0  # of the Batch API: what was sent before has ended there
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,11 @@ class ProviderBatch:
 
     `refused` says how the provider refused the whole file: `capacity` (no room now), `size` (too large), `named` (bad
     lines, by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the
-    named lines may be. `counts` are the provider's own, at the last look. `taken_at` is when it was first seen past the
-    provider's validation, `over_at` when it was seen to have ended, `unknown_since` since when its status is one that
-    nobody knows, `stop_asked_at` when nightmill asked the provider to cancel it.
+    named lines may be. `status` and `stopped` are the provider's word in ours, at the last look; so are the counts,
+    None where it does not count. `result_refs` name the results that can be fetched. `creating_at` is when its create
+    call went out, `taken_at` when it was first seen past the provider's validation, `over_at` when it was seen to have
+    ended, `unknown_since` since when its status is one that nobody knows, `stop_asked_at` when nightmill asked the
+    provider to cancel it. `window_ends_at` is when the provider ends it by itself, None for never or before its create call.
     """
 
     provider_batch_id: int
@@ -48,20 +49,26 @@ class ProviderBatch:
     ordinals: Int8Multirange
     requests: int
     prompt_tokens: int
-    input_file_id: str | None
+    input_ref: str | None
     provider_id: str | None
     raw_status: str | None
-    output_file_id: str | None
-    error_file_id: str | None
     intent_at: datetime
-    uploaded_at: datetime | None
+    creating_at: datetime | None
     submitted_at: datetime | None
     ended_at: datetime | None
     refused: str | None
-    counts: dict[str, int] | None
     suspects: list[list[int]] | None = None
     file_bytes: int = 0
     model: str = ""
+    adapter: str = ""
+    status: BatchStatus | None = None
+    stopped: Stopped | None = None
+    requests_done: int | None = None
+    requests_answered: int | None = None
+    requests_total: int | None = None
+    result_refs: dict[str, str] = field(default_factory=dict)
+    window_ends_at: datetime | None = None
+    results_until: datetime | None = None
     taken_at: datetime | None = None
     over_at: datetime | None = None
     unknown_since: datetime | None = None
@@ -69,6 +76,8 @@ class ProviderBatch:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "state", ProviderBatchState(self.state))
+        object.__setattr__(self, "status", self.status and BatchStatus(self.status))
+        object.__setattr__(self, "stopped", self.stopped and Stopped(self.stopped))
 
     @property
     def live(self) -> bool:
@@ -78,12 +87,17 @@ class ProviderBatch:
     @property
     def finished(self) -> int:
         """Requests that the provider finished, well or not; all of them where it does not count."""
-        return requests_done(self.counts) if self.counts else self.requests
+        return self.requests if self.requests_done is None else self.requests_done
+
+    @property
+    def names_answers(self) -> bool:
+        """Whether results that can hold answers can be fetched."""
+        return any(map(holds_answers, self.result_refs))
 
     @property
     def stopped_by_hand(self) -> bool:
         """Whether somebody else than nightmill cancelled it at the provider."""
-        return (self.raw_status or "").casefold().startswith("cancel") and self.stop_asked_at is None
+        return self.stopped is Stopped.CANCELLED and self.stop_asked_at is None
 
     def carries(self) -> Iterable[int]:
         """Every ordinal it carries, in order."""
@@ -94,17 +108,19 @@ class ProviderBatch:
 @cache
 def _returning(query: str) -> composed.Composed:
     """A query that returns provider batches: its columns are the fields of ProviderBatch, of the table named `one`."""
-    columns = (composed.Identifier("one", field.name) for field in fields(ProviderBatch))
+    columns = (composed.Identifier("one", one.name) for one in fields(ProviderBatch))
     return sql.text(query).format(columns=composed.SQL(", ").join(columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What is about to be sent. `account` is the connection's fingerprint; `enqueued_cap` is in prompt tokens."""
+    """What is about to be sent, by which adapter. `account` is the connection's fingerprint; `enqueued_cap` is in
+    prompt tokens."""
 
     job: str
     token: str
     account: str
+    adapter: str
     model: str
     ordinals: Sequence[int]
     prompt_tokens: int
@@ -115,13 +131,13 @@ class Intent:
 def of_shard(conn: Connection, shard_id: int) -> list[ProviderBatch]:
     """All provider batches of a shard, oldest first."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batches_of_shard"), {"shard_id": shard_id}).fetchall()
+        return cursor.execute(_returning("provider_batch/of_shard"), {"shard_id": shard_id}).fetchall()
 
 
 def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
     """One provider batch. Raises IllegalTransition where there is none."""
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_get"), {"provider_batch_id": provider_batch_id}).fetchone()
+        row = cursor.execute(_returning("provider_batch/get"), {"provider_batch_id": provider_batch_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no provider batch {provider_batch_id}.", "Take its number from the task's log or the message."
@@ -132,23 +148,23 @@ def get(conn: Connection, provider_batch_id: int) -> ProviderBatch:
 def carried_elsewhere(conn: Connection, batch_id: int, job: str, ordinals: Int8Multirange) -> set[int]:
     """Those of the ordinals whose key a live provider batch of another batch of the job carries, open or cancelled."""
     scope = {"batch_id": batch_id, "job": job, "cancelled_wait_s": CANCELLED_WAIT_S}
-    others = conn.execute(sql.text("batches_in_flight"), scope).fetchall()
+    others = conn.execute(sql.text("batch/in_flight"), scope).fetchall()
     found: set[int] = set()
     for other, carried in others:  # one query each: with constants it reads two partitions, nearly always none
         values = {"batch_id": batch_id, "ordinals": ordinals, "other": other, "carried": carried}
-        found.update(row[0] for row in conn.execute(sql.text("keys_in_flight"), values))
+        found.update(row[0] for row in conn.execute(sql.text("item/keys_in_flight"), values))
     return found
 
 
 def lock_sending(conn: Connection, job: str, account: str) -> None:
     """Serialise intents of one job and of one account, and what is learnt of its limits, until the transaction ends."""
-    conn.execute(sql.text("lock_sending"), {"job": job, "account": account})
+    conn.execute(sql.text("fence/lock_sending"), {"job": job, "account": account})
 
 
 def enqueued_tokens(conn: Connection, account: str, model: str) -> int:
     """Prompt tokens of all live provider batches of a model on an account, those of cancelled batches included."""
-    values = {"account": account, "model": model, "window_s": COMPLETION_WINDOW_S}
-    row = conn.execute(sql.text("enqueued_tokens"), values).fetchone()
+    values = {"account": account, "model": model}
+    row = conn.execute(sql.text("provider_batch/enqueued_tokens"), values).fetchone()
     return int(row[0]) if row else 0
 
 
@@ -169,6 +185,7 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
         "job": intent.job,
         "token": intent.token,
         "account": intent.account,
+        "adapter": intent.adapter,
         "model": intent.model,
         "ordinals": multirange(intent.ordinals),
         "requests": len(intent.ordinals),
@@ -176,7 +193,7 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
         "file_bytes": intent.file_bytes,
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_intend"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/intend"), values).fetchone()
     assert row is not None
     return row
 
@@ -204,7 +221,7 @@ def move(
         **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_move"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/move"), values).fetchone()
     if row is None:
         raise IllegalTransition(
             f"Provider batch {batch.provider_batch_id} is no longer {batch.state}.", "Read it again."
@@ -213,72 +230,76 @@ def move(
 
 
 _FACTS = (
-    "input_file_id",
+    "input_ref",
     "provider_id",
     "adopted",
     "raw_status",
-    "output_file_id",
-    "error_file_id",
-    "counts",
-    "usage",
-    "problems",
+    "result_refs",
+    "window_ends_at",
+    "results_until",
     "refused",
     "suspects",
 )
 
 
-def record_file(conn: Connection, holder: fence.Holder, batch: ProviderBatch, file_id: str) -> ProviderBatch:
-    """Note under which id the provider has the request file. Raises IllegalTransition unless the batch is INTENT."""
+def record_input(conn: Connection, holder: fence.Holder, batch: ProviderBatch, ref: str) -> ProviderBatch:
+    """Note by which reference the provider has the requests. Raises IllegalTransition unless the batch is INTENT."""
     fence.enter(conn, holder)
-    values = {"provider_batch_id": batch.provider_batch_id, "input_file_id": file_id}
+    values = {"provider_batch_id": batch.provider_batch_id, "input_ref": ref}
     with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch_record_file"), values).fetchone()
+        row = cursor.execute(_returning("provider_batch/record_input"), values).fetchone()
     if row is None:
         raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
     return row
 
 
 def record_poll(
-    conn: Connection,
-    holder: fence.Holder,
-    batch: ProviderBatch,
-    raw_status: str,
-    counts: dict[str, int] | None,
-    **facts: Any,
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, seen: Snapshot, now: datetime
 ) -> ProviderBatch:
-    """Note what the provider says just now, without an edge. `facts` are `output_file_id` and `error_file_id` (what was
-    named once stays named), `usage`, `made_at` by its clock, and `taken_at`, `over_at` or `unknown_at`: now, where it
-    is past its validation, has ended, or shows a status that nobody knows."""
+    """Note what the provider says just now, without an edge. What was named or counted once stays so until it says
+    something else; what it used counts from its end on."""
     fence.enter(conn, holder)
-    values = dict.fromkeys(_SEEN) | facts
-    values |= {"provider_batch_id": batch.provider_batch_id, "raw_status": raw_status, "counts": counts}
-    values = {name: Jsonb(value) if isinstance(value, dict) else value for name, value in values.items()}
+    over, usage = seen.status is BatchStatus.ENDED, seen.reported_usage
+    values = {
+        "provider_batch_id": batch.provider_batch_id,
+        "raw_status": seen.raw_status,
+        "status": str(seen.status),
+        "stopped": seen.stopped and str(seen.stopped),
+        "requests_done": seen.requests_done,
+        "requests_answered": seen.requests_answered,
+        "requests_total": seen.requests_total,
+        "result_refs": Jsonb(dict(seen.result_refs)),
+        "usage": Jsonb(dict(usage)) if over and usage is not None else None,
+        "window_ends_at": seen.window_ends_at,
+        "results_until": seen.results_until,
+        "made_at": seen.created_at,
+        "taken_at": now if over or seen.status is BatchStatus.RUNNING else None,
+        "over_at": now if over else None,
+        "unknown_at": now if seen.status is BatchStatus.UNKNOWN else None,
+    }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        return cursor.execute(_returning("provider_batch_poll"), values).fetchone() or batch
-
-
-_SEEN = ("output_file_id", "error_file_id", "usage", "made_at", "taken_at", "over_at", "unknown_at")
+        return cursor.execute(_returning("provider_batch/poll"), values).fetchone() or batch
 
 
 def note_stop_asked(conn: Connection, provider_batch_id: int) -> None:
     """Note, before the call, that it is nightmill that asks the provider to cancel it."""
-    conn.execute(sql.text("provider_batch_ask_to_stop"), {"provider_batch_id": provider_batch_id})
+    conn.execute(sql.text("provider_batch/ask_to_stop"), {"provider_batch_id": provider_batch_id})
 
 
 def clock_behind(conn: Connection, account: str) -> timedelta:
     """How much earlier than ours the provider's clock was, at the least, when it made the last batches of an account;
     zero where it was not, or where nothing tells."""
-    row = conn.execute(sql.text("provider_clock"), {"account": account}).fetchone()
+    row = conn.execute(sql.text("provider_batch/clock_lag"), {"account": account}).fetchone()
     return max(timedelta(), -row[0]) if row and row[0] is not None else timedelta()
 
 
 def any_of_batch(conn: Connection, batch_id: int) -> bool:
     """Whether anything was ever about to be sent for a batch."""
-    row = conn.execute(sql.text("provider_batch_exists"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("provider_batch/exists"), {"batch_id": batch_id}).fetchone()
     return bool(row and row[0])
 
 
 def live_of_batch(conn: Connection, batch_id: int) -> int:
     """How many provider batches of a batch may still bring results."""
-    row = conn.execute(sql.text("provider_batches_live"), {"batch_id": batch_id}).fetchone()
+    row = conn.execute(sql.text("provider_batch/count_open"), {"batch_id": batch_id}).fetchone()
     return int(row[0]) if row else 0

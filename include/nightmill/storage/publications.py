@@ -46,8 +46,8 @@ class Published:
 def current(conn: Connection, view: str, *, lock: bool = False) -> Published | None:
     """What the view shows, or None before the first publication. With `lock` nobody else can flip it meanwhile."""
     if lock:
-        conn.execute(sql.text("published_first_lock"), {"view_name": view})
-    query = sql.text("published_lock" if lock else "published_get")
+        conn.execute(sql.text("publication/lock_first"), {"view_name": view})
+    query = sql.text("publication/lock_shown" if lock else "publication/get_shown")
     with conn.cursor(row_factory=class_row(Published)) as cursor:
         return cursor.execute(query, {"view_name": view}).fetchone()
 
@@ -55,7 +55,7 @@ def current(conn: Connection, view: str, *, lock: bool = False) -> Published | N
 def parts(conn: Connection, publish_seq: int) -> list[Part]:
     """What a publication lists, by interval."""
     with conn.cursor(row_factory=class_row(Part)) as cursor:
-        return cursor.execute(sql.text("publication_parts"), {"publish_seq": publish_seq}).fetchall()
+        return cursor.execute(sql.text("publication/parts"), {"publish_seq": publish_seq}).fetchall()
 
 
 def part_of(batch: Batch) -> Part:
@@ -74,7 +74,7 @@ def newness(batch: Batch) -> list[datetime] | None:
 
 def mode_of(conn: Connection, view: str) -> PublishMode:
     """How `apply` set the view up."""
-    row = conn.execute(sql.text("view_mode"), {"view_name": view}).fetchone()
+    row = conn.execute(sql.text("view/mode"), {"view_name": view}).fetchone()
     return PublishMode(row[0]) if row else PublishMode.REPLACE
 
 
@@ -184,11 +184,11 @@ def flip(
         "parts": orjson.dumps(list(shown)).decode(),  # psycopg's arrays take milliseconds for hundreds of parts
     }
     with refusals():
-        row = conn.execute(sql.text("publication_add"), values).fetchone()
+        row = conn.execute(sql.text("publication/add"), values).fetchone()
         assert row is not None
         part_id = None if mode is PublishMode.BY_INTERVAL else shown[0].part_id
         pointer = {"publish_seq": row[0], "shown_batch": shown_batch, "mode": mode, "part_id": part_id}
-        conn.execute(sql.text("publication_flip"), pointer)
+        conn.execute(sql.text("publication/flip"), pointer)
     now_shown = current(conn, view)
     assert now_shown is not None
     return now_shown

@@ -76,7 +76,7 @@ def child_of(conn: Connection, parent_id: int) -> int | None:
     """The batch that replays this one; one that came to nothing does not count. The answer holds until the caller's
     transaction ends."""
     hold(conn, parent_id)
-    row = conn.execute(sql.text("replay_child"), {"parent_id": parent_id}).fetchone()
+    row = conn.execute(sql.text("replay/child"), {"parent_id": parent_id}).fetchone()
     return row[0] if row else None
 
 
@@ -84,7 +84,7 @@ def create(conn: Connection, child: Child) -> Batch:
     """A new batch in CREATED over its parent's data interval and payload."""
     values = {name: getattr(child, name) for name in child.__slots__} | {"params": Jsonb(child.params)}
     with conn.cursor(row_factory=class_row(Batch)) as cursor:
-        row = cursor.execute(sql.text("replay_create"), values).fetchone()
+        row = cursor.execute(sql.text("replay/create"), values).fetchone()
     assert row is not None
     return row
 
@@ -93,16 +93,16 @@ def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
     """Work out what is sent again: the dead letters and items in review that match, and whatever a cancel left
     unsettled."""
     values = {"parent_id": parent.batch_id, **choice.conditions}
-    matches = sql.text("dead_letter_matches")
-    conn.execute(sql.text("replay_table"))
+    matches = sql.text("dead_letter/matches")
+    conn.execute(sql.text("replay/make_sent_again"))
     conn.execute("truncate pg_temp.sent_again")
     conn.execute(_ROOM_TO_JOIN)
-    conn.execute(sql.text("replay_choose").format(matches=matches), values)
+    conn.execute(sql.text("replay/choose").format(matches=matches), values)
     if parent.state is BatchState.CANCELLED:  # every other end was reconciled
-        conn.execute(sql.text("replay_choose_unsettled"), values)
+        conn.execute(sql.text("replay/choose_unsettled"), values)
     conn.execute("analyze pg_temp.sent_again")
     counts: dict[str | None, dict[tuple[str, str], int]] = defaultdict(dict)
-    for ended_as, kind, code, items in conn.execute(sql.text("replay_chosen"), values):
+    for ended_as, kind, code, items in conn.execute(sql.text("replay/chosen"), values):
         counts[ended_as][kind, code] = items
     return Chosen(counts["dead_lettered"], counts["in_review"], sum(counts[None].values()))
 
@@ -110,7 +110,7 @@ def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
 def outdated(conn: Connection, parent_id: int, validators_hash: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """(ordinal, answer) of the parent's accepted answers that passed other rules than today's, in order, streamed."""
     with conn.cursor(name="outdated") as cursor:
-        cursor.execute(sql.text("replay_outdated"), {"parent_id": parent_id, "validators_hash": validators_hash})
+        cursor.execute(sql.text("replay/outdated"), {"parent_id": parent_id, "validators_hash": validators_hash})
         yield from cursor
 
 
@@ -124,7 +124,7 @@ def payload_of_sent(
 ) -> Iterator[tuple[list[int], Iterator[dict[str, Any]]]]:
     """Ordinals and payloads of what is sent again, by payload object; others are not read."""
     documents = payloads.Documents(conn, store, parent_id)
-    for (ordinals,) in conn.execute(sql.text("replay_stretches"), {"parent_id": parent_id}).fetchall():
+    for (ordinals,) in conn.execute(sql.text("replay/stretches"), {"parent_id": parent_id}).fetchall():
         yield ordinals, map(documents.of, ordinals)
 
 
@@ -132,7 +132,7 @@ def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[in
     """Note prompt tokens, and why an item is never sent, under the child's contract."""
     tokens, skip_reasons = [size[0] for size in sizes], [size[1] for size in sizes]
     values = {"ordinals": list(ordinals), "tokens": tokens, "skip_reasons": skip_reasons}
-    conn.execute(sql.text("replay_measured"), values)
+    conn.execute(sql.text("replay/note_measured"), values)
 
 
 def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition, tables: Tables) -> None:
@@ -140,16 +140,16 @@ def fill(conn: Connection, child_id: int, parent_id: int, pinned: JobDefinition,
     was in the parent. Nothing of it is visible yet."""
     values: dict[str, Any] = {"batch_id": child_id, "parent_id": parent_id, **KeyMaker(pinned.versions).frame}
     conn.execute(_ROOM_TO_JOIN)
-    conn.execute(sql.text("replay_items").format(items=tables.items), values)
+    conn.execute(sql.text("replay/copy_items").format(items=tables.items), values)
     if not partitions.attached(conn, "outcome", parent_id):  # cancelled before it was planned
         return
-    conn.execute(sql.text("replay_outcomes").format(outcomes=tables.outcomes), values)
+    conn.execute(sql.text("replay/copy_outcomes").format(outcomes=tables.outcomes), values)
     columns = views.existing_columns(conn, pinned.job.publish.view)  # also such as this contract does not have
     parts = {"names": sql.names(columns), "typed": sql.typed(columns, "carried")}
     view = pinned.job.publish.view
-    query = sql.text("replay_rows").format(rows=tables.rows, parent_rows=sql.rows_table(view), **parts)
+    query = sql.text("replay/copy_rows").format(rows=tables.rows, parent_rows=sql.rows_table(view), **parts)
     copied = conn.execute(query, values | {"parent_part": partitions.holding(conn, f"rows_{view}", parent_id)}).rowcount
-    accepted = conn.execute(sql.text("replay_answers").format(outcomes=tables.outcomes)).fetchone()
+    accepted = conn.execute(sql.text("replay/count_answers").format(outcomes=tables.outcomes)).fetchone()
     assert accepted is not None
     if copied < accepted[0]:
         raise Terminal(
@@ -165,5 +165,5 @@ def record_manifest(conn: Connection, child_id: int, parent_id: int, items: comp
     Call before the edge to PLANNING, in the same transaction.
     """
     values = {"batch_id": child_id, "parent_id": parent_id}
-    conn.execute(sql.text("replay_dead_letters"), values)
-    conn.execute(sql.text("replay_record_manifest").format(items=items), values)
+    conn.execute(sql.text("replay/copy_dead_letters"), values)
+    conn.execute(sql.text("replay/record_manifest").format(items=items), values)

@@ -54,13 +54,13 @@ class RawFiles:
 def candidates(conn: Connection) -> list[Candidate]:
     """Every ended batch that was not retired yet, oldest first."""
     with conn.cursor(row_factory=class_row(Candidate)) as cursor:
-        return cursor.execute(sql.text("retention_candidates")).fetchall()
+        return cursor.execute(sql.text("maintenance/retention_candidates")).fetchall()
 
 
 def previews(conn: Connection) -> list[Preview]:
     """Every batch that is STAGED."""
     with conn.cursor(row_factory=class_row(Preview)) as cursor:
-        return cursor.execute(sql.text("previews_waiting")).fetchall()
+        return cursor.execute(sql.text("batch/waiting_previews")).fetchall()
 
 
 def candidate(conn: Connection, batch_id: int) -> Candidate | None:
@@ -71,12 +71,14 @@ def candidate(conn: Connection, batch_id: int) -> Candidate | None:
 def raw_files(conn: Connection, batch_id: int, before: datetime) -> list[RawFiles]:
     """The raw files of a batch that were collected before a moment."""
     with conn.cursor(row_factory=class_row(RawFiles)) as cursor:
-        return cursor.execute(sql.text("evidence_kept"), {"batch_id": batch_id, "before": before}).fetchall()
+        return cursor.execute(
+            sql.text("provider_batch/with_raw_files"), {"batch_id": batch_id, "before": before}
+        ).fetchall()
 
 
 def note_files_deleted(conn: Connection, provider_batch_ids: Sequence[int]) -> None:
     """Note that raw files are gone. `conn` must be the owner's."""
-    conn.execute(sql.text("evidence_note_deleted"), {"provider_batch_ids": list(provider_batch_ids)})
+    conn.execute(sql.text("provider_batch/note_raw_files_deleted"), {"provider_batch_ids": list(provider_batch_ids)})
 
 
 def drop_partitions(conn: Connection, one: Candidate, timeout_s: float) -> bool:
@@ -88,12 +90,12 @@ def drop_partitions(conn: Connection, one: Candidate, timeout_s: float) -> bool:
 
 def retire(conn: Connection, batch_id: int) -> None:
     """Delete dead letters and payload references of a batch whose partitions are gone, and note that it is retired."""
-    conn.execute(sql.text("batch_retire"), {"batch_id": batch_id})
+    conn.execute(sql.text("batch/retire"), {"batch_id": batch_id})
 
 
 def newest_contracts(conn: Connection) -> dict[str, int]:
     """The contract under which each job last ran."""
-    return dict(conn.execute(sql.text("contracts_newest")).fetchall())
+    return dict(conn.execute(sql.text("contract/newest")).fetchall())
 
 
 def trim_log(
@@ -102,6 +104,6 @@ def trim_log(
     """Delete what maintenance did more than so many days before a moment, by job; returns how many lines. `conn` must
     be the owner's."""
     values = {"jobs": list(days), "days": list(days.values()), "default_days": default_days, "today": today}
-    row = conn.execute(sql.text("maintenance_log_trim"), values | {"dry_run": dry_run}).fetchone()
+    row = conn.execute(sql.text("maintenance/trim_log"), values | {"dry_run": dry_run}).fetchone()
     assert row is not None
     return int(row[0])

@@ -15,13 +15,13 @@ LOCK_TIMEOUT = "5s"
 
 def views_of(conn: Connection, job: str) -> list[str]:
     """The views of a job. Raises ConfigError for one that has none, Terminal while one of its batches lives."""
-    found = [row[0] for row in conn.execute(sql.text("views_of_job"), {"job": job}).fetchall()]
+    found = [row[0] for row in conn.execute(sql.text("view/of_job"), {"job": job}).fetchall()]
     if not found:
         jobs = {row[0] for row in conn.execute("select job from nightmill.view_definition").fetchall()}
         raise ConfigError(
             f"No job {job!r} has a view in the ledger{aside(job, jobs)}.", "Name it as its folder is named."
         )
-    live = [row[0] for row in conn.execute(sql.text("batches_live"), {"job": job}).fetchall()]
+    live = [row[0] for row in conn.execute(sql.text("batch/open_of_job"), {"job": job}).fetchall()]
     if live:
         raise Terminal(
             f"Job {job} has batches that have not ended: {', '.join(map(str, live[:5]))}.",
@@ -45,7 +45,7 @@ def drop(conn: Connection, view: str, by: str) -> None:
         raise Terminal(
             f"results.{view} cannot be dropped: {detail}.", "Drop that first, then run retire again."
         ) from fault
-    conn.execute(sql.text("view_forget"), {"view_name": view, "retired_by": by})
+    conn.execute(sql.text("view/forget"), {"view_name": view, "retired_by": by})
 
 
 def _drop_view(conn: Connection, view: str) -> None:

@@ -22,8 +22,8 @@ _ROOM_TO_JOIN = "set local work_mem = '64MB'"
 
 def prepare(conn: Connection) -> None:
     """Make the session's temporary tables; once per connection."""
-    conn.execute(sql.text("reusable_table"))
-    conn.execute(sql.text("renewed_table"))
+    conn.execute(sql.text("reuse/make_reusable"))
+    conn.execute(sql.text("result/make_renewed"))
 
 
 def find(conn: Connection, batch_id: int, validators_hash: str) -> int:
@@ -31,7 +31,7 @@ def find(conn: Connection, batch_id: int, validators_hash: str) -> int:
 
     One join over this batch's partition; nothing is written to the ledger.
     """
-    return _collect(conn, sql.text("reusable_find"), {"batch_id": batch_id, "validators_hash": validators_hash})
+    return _collect(conn, sql.text("reuse/find"), {"batch_id": batch_id, "validators_hash": validators_hash})
 
 
 def find_among(conn: Connection, batch_id: int, ordinals: Iterable[int], validators_hash: str) -> int:
@@ -39,7 +39,7 @@ def find_among(conn: Connection, batch_id: int, ordinals: Iterable[int], validat
     listed = "{" + ",".join(map(str, ordinals)) + "}"
     values = {"batch_id": batch_id, "ordinals": listed, "validators_hash": validators_hash}
     conn.execute(sql.BY_INDEX)  # there are more results with each night
-    return _collect(conn, sql.text("reusable_find_among"), values)
+    return _collect(conn, sql.text("reuse/find_among"), values)
 
 
 def _collect(conn: Connection, query: composed.SQL, values: dict[str, Any]) -> int:
@@ -54,7 +54,7 @@ def _collect(conn: Connection, query: composed.SQL, values: dict[str, Any]) -> i
 def outdated(conn: Connection) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """(ordinal, result id, answer) of those collected whose answer passed other rules than today's, streamed."""
     with conn.cursor(name="outdated") as cursor:
-        cursor.execute(sql.text("reusable_outdated"))
+        cursor.execute(sql.text("reuse/outdated"))
         yield from cursor
 
 
@@ -66,19 +66,19 @@ def collected(conn: Connection) -> list[int]:
 def reject(conn: Connection, ordinals: Sequence[int]) -> None:
     """Take items out of the collection: their stored answer does not pass today's rules."""
     if ordinals:  # the collection has no index: even nothing is looked for in all of it
-        conn.execute(sql.text("reusable_reject"), {"ordinals": ordinals})
+        conn.execute(sql.text("reuse/reject"), {"ordinals": ordinals})
 
 
 def note_passed(conn: Connection, passed: Mapping[int, Sequence[CitedSpan]]) -> None:
     """Collect results whose answers pass today's rules, with the places of their quotations, for `renew`."""
     if passed:
         citations = [orjson.dumps(spans).decode() for spans in passed.values()]
-        conn.execute(sql.text("renewed_note"), {"ids": list(passed), "citations": citations})
+        conn.execute(sql.text("result/note_renewed"), {"ids": list(passed), "citations": citations})
 
 
 def renew(conn: Connection, validators_hash: str) -> int:
     """Write down that the collected results pass today's rules, and where their quotations stand. How many they are."""
-    return conn.execute(sql.text("results_renew"), {"validators_hash": validators_hash}).rowcount
+    return conn.execute(sql.text("result/renew"), {"validators_hash": validators_hash}).rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,12 @@ def settle(
         outcomes, parts["rows"] = unattached.outcomes, unattached.rows
     conn.execute(_ROOM_TO_JOIN)
     with refusals():
-        settled = conn.execute(sql.text("reused_outcomes").format(outcomes=outcomes), values).rowcount
+        settled = conn.execute(sql.text("reuse/add_outcomes").format(outcomes=outcomes), values).rowcount
         copied = 0
         if shown_id is not None:
-            copied = conn.execute(sql.text("reused_rows_copy").format(**parts), values).rowcount
+            copied = conn.execute(sql.text("reuse/copy_rows").format(**parts), values).rowcount
         if copied < settled:
-            conn.execute(sql.text("reused_rows").format(**parts), values)
+            conn.execute(sql.text("reuse/add_rows").format(**parts), values)
     if unattached is None:
         record_usage(conn, batch_id, first, last)
     return settled
@@ -124,13 +124,13 @@ def settle(
 
 def record_usage(conn: Connection, batch_id: int, first: int, last: int) -> None:
     """Note what the collected answers of a range had used. Once, in the transaction that shows their items settled."""
-    conn.execute(sql.text("reuse_usage_record"), {"batch_id": batch_id, "first": first, "last": last})
+    conn.execute(sql.text("reuse/record_usage"), {"batch_id": batch_id, "first": first, "last": last})
 
 
 def settle_skipped(conn: Connection, batch_id: int) -> int:
     """Settle the items that the freeze marked as never to be sent; returns how many."""
     with refusals():
-        return conn.execute(sql.text("skipped_settle"), {"batch_id": batch_id}).rowcount
+        return conn.execute(sql.text("outcome/settle_skipped"), {"batch_id": batch_id}).rowcount
 
 
 def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> int:
@@ -138,7 +138,7 @@ def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> in
     many."""
     with refusals():
         values = {"batch_id": batch_id, "validators_hash": validators_hash}
-        return conn.execute(sql.text("given_up_settle"), values).rowcount
+        return conn.execute(sql.text("outcome/settle_given_up"), values).rowcount
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,4 +157,4 @@ def settled_keys(conn: Connection, keys: Sequence[bytes], validators_hash: str) 
     """Those of the keys that plan_shards would settle without a call; a look-up by index, nothing is written."""
     with conn.cursor(row_factory=class_row(SettledKey)) as cursor:
         values = {"keys": list(keys), "validators_hash": validators_hash}
-        return cursor.execute(sql.text("keys_settled"), values).fetchall()
+        return cursor.execute(sql.text("item/keys_settled"), values).fetchall()

@@ -63,14 +63,14 @@ def _target(conn: Connection, shown: Published, to: int | None) -> int:
     history = f"`python -m nightmill history {view}` lists them"
     if to is None:
         values = {"view_name": view, "publish_seq": shown.publish_seq}
-        row = conn.execute(sql.text("rollback_target"), values).fetchone()
+        row = conn.execute(sql.text("publication/rollback_target"), values).fetchone()
         if row is None:
             raise Terminal(
                 f"results.{view} has no earlier publication that is kept and was not rolled back.",
                 f"Publish a corrected run; or name a publication with --to: {history}.",
             )
         return int(row[0])
-    row = conn.execute(sql.text("publication_get"), {"view_name": view, "publish_seq": to}).fetchone()
+    row = conn.execute(sql.text("publication/get"), {"view_name": view, "publish_seq": to}).fetchone()
     if row is None:
         raise ConfigError(f"results.{view} has no publication {to}.", f"Name another one: {history}.")
     if to == shown.publish_seq:
@@ -98,7 +98,7 @@ def _plan_interval(conn: Connection, shown: Published, now: list[Part], interval
         )
     values = {"view_name": view, "publish_seq": shown.publish_seq, "batch_id": mine.batch_id}
     bounds = {"interval_start": interval[0], "interval_end": interval[1]}
-    row = conn.execute(sql.text("rollback_interval_before"), values | bounds).fetchone()
+    row = conn.execute(sql.text("publication/rollback_interval_before"), values | bounds).fetchone()
     target = int(row[0]) if row else None
     back = [one for one in publications.parts(conn, row[0]) if one.batch_id in row[1]] if row else []
     left = [one for one in now if one is not mine]
@@ -142,7 +142,7 @@ def _where_now(conn: Connection, shown: Published, listed: Sequence[Part]) -> li
 
 
 def _listed_whole(conn: Connection, view: str, publish_seq: int) -> bool:
-    row = conn.execute(sql.text("publication_get"), {"view_name": view, "publish_seq": publish_seq}).fetchone()
+    row = conn.execute(sql.text("publication/get"), {"view_name": view, "publish_seq": publish_seq}).fetchone()
     return row is not None and bool(row[3])
 
 
@@ -207,7 +207,7 @@ def carry_out(
     if before is None or before.publish_seq != one.shown.publish_seq:
         raise _changed(view, before)
     returning = _batches(one.brought_back)
-    if conn.execute(sql.text("fences_try_shared"), {"batch_ids": returning}).fetchone() is not None:
+    if conn.execute(sql.text("fence/try_shared"), {"batch_ids": returning}).fetchone() is not None:
         raise Transient(
             f"Maintenance works on a batch that results.{view} would show again.", "Roll back again in a minute."
         )
@@ -240,7 +240,7 @@ def revoke_answers(conn: Connection, hold: Hold) -> int:
         return hold.revoked or 0
     revoked = _revoke(conn, hold.view_name, hold.taken_back, hold.publish_seq)
     with refusals():
-        conn.execute(sql.text("hold_note_revoked"), {"hold_id": hold.hold_id, "revoked": revoked})
+        conn.execute(sql.text("hold/note_revoked"), {"hold_id": hold.hold_id, "revoked": revoked})
     return revoked
 
 
@@ -253,11 +253,11 @@ def revoke_rejected(conn: Connection, batch: Batch) -> int:
 
 def _revoke(conn: Connection, view: str, taken_back: list[int], publish_seq: int | None) -> int:
     shown = [one.part_id for one in publications.parts(conn, publish_seq)] if publish_seq is not None else []
-    query = sql.text("results_revoke").format(rows=sql.rows_table(view))
+    query = sql.text("result/revoke").format(rows=sql.rows_table(view))
     return conn.execute(query, {"taken_back": taken_back, "shown": shown}).rowcount
 
 
 def intervals_changed(conn: Connection, hold: Hold) -> list[Interval]:
     """The intervals whose rows a rollback changed, which consumers may want to read again."""
     values = {"taken_back": hold.taken_back, "publish_seq": hold.publish_seq}
-    return [(start, end) for start, end in conn.execute(sql.text("rollback_intervals"), values).fetchall()]
+    return [(start, end) for start, end in conn.execute(sql.text("publication/rollback_intervals"), values).fetchall()]

@@ -8,8 +8,7 @@ from datetime import datetime
 from psycopg import errors
 from psycopg.rows import class_row
 
-from nightmill.storage import sql
-from nightmill.storage.migrate import migrations
+from nightmill.storage import migrate, sql
 from nightmill.storage.session import Connection
 
 
@@ -21,14 +20,6 @@ class Login:
     superuser: bool
     writer: bool
     owner: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Migrated:
-    """Migrations that the database lacks, and numbers that this version does not know."""
-
-    missing: tuple[str, ...]
-    unknown: tuple[int, ...]
 
 
 def server_version(conn: Connection) -> int:
@@ -47,18 +38,20 @@ def clock(conn: Connection) -> datetime:
 def login(conn: Connection) -> Login:
     """The roles of the login."""
     with conn.cursor(row_factory=class_row(Login)) as cursor:
-        row = cursor.execute(sql.text("login_standing")).fetchone()
+        row = cursor.execute(sql.text("ledger/login_standing")).fetchone()
     assert row is not None
     return row
 
 
-def migrated(conn: Connection) -> Migrated | None:
-    """How far the ledger is migrated; None where there is no ledger, or none that the login may read."""
+def missing_migrations(conn: Connection) -> list[str] | None:
+    """Migrations that the ledger lacks; None where there is no ledger, or none that the login may read.
+
+    Raises ConfigError for a ledger of another version (`migrate.refuse_unknown`).
+    """
     try:
         with conn.transaction():
-            done = {row[0] for row in conn.execute("select number from nightmill.migration").fetchall()}
+            done = migrate.recorded(conn)
     except (errors.UndefinedTable, errors.InvalidSchemaName, errors.InsufficientPrivilege):
         return None
-    known = migrations()
-    missing = tuple(f"{number:04d}_{name}" for number, name, _ in known if number not in done)
-    return Migrated(missing, tuple(sorted(done - {number for number, _, _ in known})))
+    migrate.refuse_unknown(done)
+    return [f"{number:04d}_{name}" for number, name, _ in migrate.migrations() if number not in done]

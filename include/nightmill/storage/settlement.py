@@ -141,7 +141,7 @@ _ARRIVED_TYPES = (
 
 def prepare(conn: Connection) -> None:
     """Make the session's temporary tables; once per connection."""
-    conn.execute(sql.text("arrived_table"))
+    conn.execute(sql.text("outcome/make_arrived"))
 
 
 def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
@@ -160,7 +160,7 @@ def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], set
 
 
 def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], settling: Settling) -> Settled:
-    with conn.cursor() as cursor, cursor.copy(sql.text("arrived_copy")) as copy:
+    with conn.cursor() as cursor, cursor.copy(sql.text("outcome/copy_arrived")) as copy:
         copy.set_types(_ARRIVED_TYPES)
         for arrival in arrivals:
             copy.write_row(_row(arrival))
@@ -183,7 +183,7 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
         "reprocess": settling.reprocess,
     }
     with refusals():
-        conn.execute(sql.text("attempts_record"), values)
+        conn.execute(sql.text("attempt/record"), values)
         if settling.reuse_only:
             accepted, dead, in_review = _keep(conn, values), 0, 0
         else:
@@ -201,18 +201,18 @@ def _settle_accepted(conn: Connection, settling: Settling, values: dict[str, Any
     if not settling.reprocess:
         try:
             with conn.transaction():
-                return conn.execute(sql.text("accepted_settle").format(**settling.parts), values).rowcount
+                return conn.execute(sql.text("outcome/settle_accepted").format(**settling.parts), values).rowcount
         except errors.UniqueViolation as fault:
             if fault.diag.constraint_name != "result_effective":
                 raise
-    conn.execute(sql.text("results_supersede"), values)
-    conn.execute(sql.text("revisions_store"), values)
-    return conn.execute(sql.text("accepted_link").format(**settling.parts), values).rowcount
+    conn.execute(sql.text("result/supersede"), values)
+    conn.execute(sql.text("result/store_revisions"), values)
+    return conn.execute(sql.text("outcome/link_accepted").format(**settling.parts), values).rowcount
 
 
 def _settle_given_up(conn: Connection, values: dict[str, Any]) -> tuple[int, int]:
     """Settle what cannot or may not be tried again; returns how many gave up, and how many wait in review."""
-    row = conn.execute(sql.text("dead_letters_settle"), values).fetchone()
+    row = conn.execute(sql.text("outcome/settle_dead_letters"), values).fetchone()
     assert row is not None
     return row[0], row[1]
 
@@ -220,8 +220,8 @@ def _settle_given_up(conn: Connection, values: dict[str, Any]) -> tuple[int, int
 def _keep(conn: Connection, values: dict[str, Any]) -> int:
     """Store the accepted answers whose key has none, or one that passed other rules; returns how many. A cancelled
     `reprocess` replaces nothing."""
-    conn.execute(sql.text("results_supersede"), values | {"reprocess": False})
-    return conn.execute(sql.text("revisions_store"), values).rowcount
+    conn.execute(sql.text("result/supersede"), values | {"reprocess": False})
+    return conn.execute(sql.text("result/store_revisions"), values).rowcount
 
 
 def _scope(batch: ProviderBatch) -> dict[str, Any]:
@@ -270,7 +270,7 @@ def _clean(text: str | None) -> str | None:
 
 def attempted(conn: Connection, batch: ProviderBatch) -> set[int]:
     """Ordinals whose line of this provider batch is in the ledger already."""
-    rows = conn.execute(sql.text("attempted_ordinals"), _scope(batch)).fetchall()
+    rows = conn.execute(sql.text("attempt/ordinals_of_provider_batch"), _scope(batch)).fetchall()
     return {row[0] for row in rows}
 
 
@@ -297,12 +297,12 @@ def failed_items(conn: Connection, batch_id: int, ordinals: Int8Multirange) -> d
         "first": ordinals[0].lower,
         "last": (ordinals[-1].upper or 0) - 1,
     }
-    return {row[0]: FailedItem(*row) for row in conn.execute(sql.text("failed_items"), values)}
+    return {row[0]: FailedItem(*row) for row in conn.execute(sql.text("attempt/failed_items"), values)}
 
 
 def untried(conn: Connection, batch: ProviderBatch) -> bool:
     """Whether its items were never asked for before."""
-    row = conn.execute(sql.text("attempts_untried"), _scope(batch)).fetchone()
+    row = conn.execute(sql.text("attempt/untried"), _scope(batch)).fetchone()
     return bool(row and row[0])
 
 
@@ -316,4 +316,4 @@ def refuse_unsent(conn: Connection, batch_id: int, ordinals: Sequence[int], fail
         "message": failure.message,
     }
     with refusals():
-        return conn.execute(sql.text("unsendable_settle"), values).rowcount
+        return conn.execute(sql.text("outcome/settle_unsendable"), values).rowcount

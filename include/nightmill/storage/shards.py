@@ -63,10 +63,10 @@ class ShardLabel:
 def replace(conn: Connection, batch_id: int, shards: Iterable[NewShard]) -> None:
     """Store a plan in place of one that nothing was sent for yet."""
     with refusals():
-        conn.execute(sql.text("shards_delete"), {"batch_id": batch_id})
+        conn.execute(sql.text("shard/delete"), {"batch_id": batch_id})
     with conn.cursor() as cursor:
         cursor.executemany(
-            sql.text("shard_add"),
+            sql.text("shard/add"),
             [{"batch_id": batch_id, **{n: getattr(s, n) for n in NewShard.__slots__}} for s in shards],
         )
 
@@ -74,7 +74,7 @@ def replace(conn: Connection, batch_id: int, shards: Iterable[NewShard]) -> None
 def get(conn: Connection, shard_id: int) -> Shard:
     """One shard. Raises IllegalTransition when the plan that made it was replaced."""
     with conn.cursor(row_factory=class_row(Shard)) as cursor:
-        row = cursor.execute(sql.text("shard_get"), {"shard_id": shard_id}).fetchone()
+        row = cursor.execute(sql.text("shard/get"), {"shard_id": shard_id}).fetchone()
     if row is None:
         raise IllegalTransition(
             f"There is no shard {shard_id}: the batch was planned anew.",
@@ -85,12 +85,12 @@ def get(conn: Connection, shard_id: int) -> Shard:
 
 def unsettled(conn: Connection, shard: Shard) -> list[tuple[int, int]]:
     """(ordinal, prompt tokens) of a shard's items that have no outcome yet, in order."""
-    return conn.execute(sql.text("shard_unsettled"), _scope(shard)).fetchall()
+    return conn.execute(sql.text("shard/unsettled"), _scope(shard)).fetchall()
 
 
 def any_unsettled(conn: Connection, shard: Shard) -> bool:
     """Whether an item of a shard has no outcome yet; looks no further than the first."""
-    query = sql.text("shard_any_unsettled").format(unsettled=sql.text("shard_unsettled"))
+    query = sql.text("shard/any_unsettled").format(unsettled=sql.text("shard/unsettled"))
     row = conn.execute(query, _scope(shard)).fetchone()
     return bool(row and row[0])
 
@@ -102,17 +102,17 @@ def _scope(shard: Shard) -> dict[str, int]:
 def labels(conn: Connection, batch_id: int) -> Sequence[ShardLabel]:
     """The shards of a batch that are not settled yet, in order, with what the UI shows of them."""
     with conn.cursor(row_factory=class_row(ShardLabel)) as cursor:
-        return cursor.execute(sql.text("shard_labels"), {"batch_id": batch_id}).fetchall()
+        return cursor.execute(sql.text("shard/labels"), {"batch_id": batch_id}).fetchall()
 
 
 def to_wind_down(conn: Connection, batch_id: int | None) -> list[tuple[int, int]]:
     """(shard, batch) of what cancelled batches, or one of them, still have at the provider."""
-    return conn.execute(sql.text("shards_to_wind_down"), {"batch_id": batch_id}).fetchall()
+    return conn.execute(sql.text("shard/to_wind_down"), {"batch_id": batch_id}).fetchall()
 
 
 def count_by_state(conn: Connection, batch_id: int) -> dict[str, int]:
     """Shards per state."""
-    return dict(conn.execute(sql.text("shard_states"), {"batch_id": batch_id}).fetchall())
+    return dict(conn.execute(sql.text("shard/count_by_state"), {"batch_id": batch_id}).fetchall())
 
 
 def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> tuple[Shard, fence.Holder]:
@@ -125,7 +125,7 @@ def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> t
     to_state = ShardState.RUNNING if not shard.ended else shard.state
     with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:
         taken = cursor.execute(
-            sql.text("shard_take_over"),
+            sql.text("shard/take_over"),
             {"shard_id": shard.shard_id, "lease": shard.lease, "state": str(to_state), "reason": reason},
         ).fetchone()
     if taken is None:
@@ -161,7 +161,7 @@ def move(
         "settles": to is ShardState.SETTLED,
     }
     with refusals(), conn.cursor(row_factory=class_row(Shard)) as cursor:
-        row = cursor.execute(sql.text("shard_move"), values).fetchone()
+        row = cursor.execute(sql.text("shard/move"), values).fetchone()
     if row is None:
         raise IllegalTransition(f"Shard {shard.shard_id} is no longer {shard.state}.", "Read it again.")
     return row
@@ -170,12 +170,12 @@ def move(
 def note_failure(conn: Connection, holder: fence.Holder, reason: str) -> None:
     """Say that the wake-up which holds the shard ended with a fault; nothing where another one took it meanwhile."""
     fence.enter(conn, holder)
-    conn.execute(sql.text("shard_fail"), {"shard_id": holder.shard_id, "lease": holder.lease, "reason": reason})
+    conn.execute(sql.text("shard/fail"), {"shard_id": holder.shard_id, "lease": holder.lease, "reason": reason})
 
 
 def hold(conn: Connection, holder: fence.Holder, seconds: float) -> None:
     """Leave the provider alone for this shard until then, because it asked to (by the ledger's clock)."""
     fence.enter(conn, holder)
     conn.execute(
-        sql.text("shard_hold"), {"shard_id": holder.shard_id, "lease": holder.lease, "seconds": min(seconds, 1e8)}
+        sql.text("shard/hold"), {"shard_id": holder.shard_id, "lease": holder.lease, "seconds": min(seconds, 1e8)}
     )

@@ -1,4 +1,4 @@
-"""SQL lives in queries/, one file per query, named by what it does. Identifiers go through psycopg.sql."""
+"""SQL lives in queries/<entity>/<verb>.sql, one file per query. Identifiers go through psycopg.sql."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ BY_INDEX = "set local random_page_cost = 1.1"
 
 @cache
 def text(name: str) -> sql.SQL:
-    """The query of queries/<name>.sql."""
-    content = resources.files("nightmill.storage").joinpath("queries", f"{name}.sql").read_text("utf-8")
+    """The query of queries/<name>.sql: "batch/get"."""
+    content = resources.files("nightmill.storage").joinpath("queries", *f"{name}.sql".split("/")).read_text("utf-8")
     return sql.SQL(content)
 
 

@@ -47,19 +47,19 @@ class Booked:
 def add(conn: Connection, account: str, provider_id: str, token: str, raw_status: str) -> None:
     """Note that there is one; nothing where it is known."""
     values = {"account": account, "provider_id": provider_id, "token": token, "raw_status": raw_status}
-    conn.execute(sql.text("stray_add"), values)
+    conn.execute(sql.text("provider_batch/add_stray"), values)
 
 
 def to_book(conn: Connection, account: str) -> list[Stray]:
     """Those of an account whose end was not seen so far."""
     with conn.cursor(row_factory=class_row(Stray)) as cursor:
-        return cursor.execute(sql.text("strays_open"), {"account": account}).fetchall()
+        return cursor.execute(sql.text("provider_batch/open_strays"), {"account": account}).fetchall()
 
 
 def booked_ids(conn: Connection, account: str, provider_ids: Sequence[str]) -> set[str]:
     """Those of these that are booked."""
     values = {"account": account, "provider_ids": list(provider_ids)}
-    return {row[0] for row in conn.execute(sql.text("strays_known"), values)}
+    return {row[0] for row in conn.execute(sql.text("provider_batch/known_strays"), values)}
 
 
 def book(conn: Connection, account: str, provider_id: str, raw_status: str, used: Used) -> None:
@@ -73,12 +73,12 @@ def book(conn: Connection, account: str, provider_id: str, raw_status: str, used
         "cached_tokens": used.cached_tokens,
         "completion_tokens": used.completion_tokens,
     }
-    conn.execute(sql.text("stray_book"), values)
+    conn.execute(sql.text("provider_batch/book_stray"), values)
 
 
 def of_batch(conn: Connection, batch_id: int) -> Booked:
     """What was booked beside a batch's own provider batches."""
     with conn.cursor(row_factory=class_row(Booked)) as cursor:
-        row = cursor.execute(sql.text("strays_of_batch"), {"batch_id": batch_id}).fetchone()
+        row = cursor.execute(sql.text("provider_batch/strays_of_batch"), {"batch_id": batch_id}).fetchone()
     assert row is not None
     return row

@@ -14,7 +14,7 @@ def spent(conn: Connection, batch_id: int) -> Tokens:
 
     Where the provider reports nothing for a whole batch, a missing prompt count is filled from the manifest's.
     """
-    return _tokens(conn, "usage_spent", batch_id)
+    return _tokens(conn, "usage/spent", batch_id)
 
 
 def failed(conn: Connection, batch_id: int) -> list[tuple[str, Tokens]]:
@@ -23,13 +23,13 @@ def failed(conn: Connection, batch_id: int) -> list[tuple[str, Tokens]]:
     Failed attempts without reported usage count as requests and add no tokens.
     """
     with conn.cursor(row_factory=tuple_row) as cursor:
-        rows = cursor.execute(sql.text("usage_failed"), {"batch_id": batch_id}).fetchall()
+        rows = cursor.execute(sql.text("usage/failed"), {"batch_id": batch_id}).fetchall()
     return [(kind, Tokens(*counts)) for kind, *counts in rows]
 
 
 def reused(conn: Connection, batch_id: int) -> Tokens:
     """What the answers that a batch reuses had used when they were made."""
-    return _found(conn, "usage_reused_recorded", batch_id) or _tokens(conn, "usage_reused", batch_id)
+    return _found(conn, "usage/reused_recorded", batch_id) or _tokens(conn, "usage/reused", batch_id)
 
 
 def _tokens(conn: Connection, query: str, batch_id: int) -> Tokens:

@@ -51,14 +51,14 @@ def contents(conn: Connection, view: str) -> dict[int, frozenset[int]]:
 def rows_kept(conn: Connection, view: str, part_ids: Collection[int]) -> set[int]:
     """Those of some parts whose rows a view can show."""
     values = {"parent": f"rows_{view}", "part_ids": list(part_ids)}
-    return {row[0] for row in conn.execute(sql.text("rows_kept"), values).fetchall()}
+    return {row[0] for row in conn.execute(sql.text("part/kept"), values).fetchall()}
 
 
 def history(conn: Connection, view: str, most: int) -> list[Event]:
     """The newest publications of a view."""
     with conn.cursor(row_factory=class_row(Event)) as cursor:
         found: list[Event] = cursor.execute(
-            sql.text("publications_history"), {"view_name": view, "most": most}
+            sql.text("publication/history"), {"view_name": view, "most": most}
         ).fetchall()
     kept = _kept(conn, view, found)
     set_by = holds.of_publications(conn, view, [one.publish_seq for one in found])

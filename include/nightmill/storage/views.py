@@ -35,20 +35,20 @@ SHOWN_LAST = ("gap_reason",)  # behind a new view's own columns
 
 def existing_columns(conn: Connection, view: str) -> list[Column]:
     """The typed columns of a view's table, in order; empty when it does not exist."""
-    rows = conn.execute(sql.text("rows_columns"), {"table": f"rows_{view}"}).fetchall()
+    rows = conn.execute(sql.text("view/rows_columns"), {"table": f"rows_{view}"}).fetchall()
     return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
 
 
 def job_of(conn: Connection, view: str) -> str | None:
     """Whose view it is; None for one that `apply` has not seen."""
-    row = conn.execute(sql.text("view_job"), {"view_name": view}).fetchone()
+    row = conn.execute(sql.text("view/job"), {"view_name": view}).fetchone()
     return row[0] if row else None
 
 
 def nullable_columns(conn: Connection, view: str) -> frozenset[str]:
     """Columns that output.py may leave out: null by their type, or added to the view later, so that its readers know
     rows without them."""
-    row = conn.execute(sql.text("view_nullable"), {"view_name": view}).fetchone()
+    row = conn.execute(sql.text("view/nullable"), {"view_name": view}).fetchone()
     return frozenset(row[0]) if row else frozenset()
 
 
@@ -100,13 +100,13 @@ def apply(conn: Connection, definition: JobDefinition, jobs: Set[str] | None = N
 
 def _note_nullable(conn: Connection, view: str, columns: Sequence[Column], added: Sequence[Column]) -> None:
     names = [*(column.name for column in columns if column.nullable), *(column.name for column in added)]
-    conn.execute(sql.text("view_note_nullable"), {"view_name": view, "names": names})
+    conn.execute(sql.text("view/note_nullable"), {"view_name": view, "names": names})
 
 
 def _describe(conn: Connection, view: str, columns: Sequence[Column]) -> bool:
     """Put what output.py says of a field on the view's column; whether anything changed. A field that says nothing
     leaves a comment that somebody else made."""
-    have: dict[str, str | None] = dict(conn.execute(sql.text("view_comments"), {"view": view}).fetchall())
+    have: dict[str, str | None] = dict(conn.execute(sql.text("view/comments"), {"view": view}).fetchall())
     changed = [column for column in columns if column.comment and column.comment != have.get(column.name)]
     for column in changed:
         place = composed.Identifier("results", view, column.name)
@@ -118,7 +118,7 @@ def _describe(conn: Connection, view: str, columns: Sequence[Column]) -> bool:
 
 def unprotected(conn: Connection) -> dict[str, str]:
     """Views, with their jobs, that could show a reader's own functions rows of other batches: `apply` protects them."""
-    return dict(conn.execute(sql.text("views_unprotected")).fetchall())
+    return dict(conn.execute(sql.text("view/unprotected")).fetchall())
 
 
 def protect(conn: Connection, view: str) -> None:
@@ -126,9 +126,9 @@ def protect(conn: Connection, view: str) -> None:
     conn.execute("set local role nightmill_owner")
     with _beside_readers(view):
         by_interval = publications.mode_of(conn, view) is PublishMode.BY_INTERVAL
-        shown = sql.text("view_shows_listed_parts" if by_interval else "view_shows_one_part")
+        shown = sql.text("view/shows_listed_parts" if by_interval else "view/shows_one_part")
         parts = _parts_of(view)
-        conn.execute(sql.text("view_protect").format(**parts, shown=shown.format(name=parts["name"])))
+        conn.execute(sql.text("view/protect").format(**parts, shown=shown.format(name=parts["name"])))
 
 
 def _set_mode(conn: Connection, view: str, mode: PublishMode) -> bool:
@@ -147,14 +147,14 @@ def _set_mode(conn: Connection, view: str, mode: PublishMode) -> bool:
                 f"job.yaml: publish.mode is {mode}, and results.{view} shows what was published with {have}{why}.",
                 f"Put publish.mode: {have} back, or give publish.view a new name.",
             )
-    conn.execute(sql.text("view_set_mode"), {"view_name": view, "mode": mode})
+    conn.execute(sql.text("view/set_mode"), {"view_name": view, "mode": mode})
     return True
 
 
 def _claim(conn: Connection, view: str, definition: JobDefinition, jobs: Set[str] | None) -> None:
     columns = [[column.name, column.sql_type] for column in definition.columns]
     values = {"view_name": view, "job": definition.name, "columns": Jsonb(columns)}
-    row = conn.execute(sql.text("view_claim"), values | {"mode": definition.job.publish.mode}).fetchone()
+    row = conn.execute(sql.text("view/claim"), values | {"mode": definition.job.publish.mode}).fetchone()
     if row is None or row[0] == definition.name:
         return
     owner = row[0]
@@ -182,7 +182,7 @@ class Orphan:
 def orphans(conn: Connection, jobs: Set[str]) -> list[Orphan]:
     """Views of deleted and renamed jobs."""
     with conn.cursor(row_factory=class_row(Orphan)) as cursor:
-        return cursor.execute(sql.text("views_orphaned"), {"jobs": sorted(jobs)}).fetchall()
+        return cursor.execute(sql.text("view/orphaned"), {"jobs": sorted(jobs)}).fetchall()
 
 
 def renamed(view: str, owner: str, now: str = "NEW_NAME") -> str:
@@ -213,7 +213,7 @@ def _refuse_incompatible(view: str, have: Sequence[Column], want: Sequence[Colum
 
 def _create(conn: Connection, view: str, columns: Sequence[Column]) -> None:
     typed = composed.SQL("").join(composed.SQL(", {} {}").format(*_parts(column)) for column in columns)
-    conn.execute(sql.text("rows_create").format(rows=sql.rows_table(view), typed=typed))
+    conn.execute(sql.text("view/create_rows").format(rows=sql.rows_table(view), typed=typed))
 
 
 def _extend(conn: Connection, view: str, columns: Sequence[Column]) -> None:
@@ -242,14 +242,14 @@ def _define_view(conn: Connection, view: str, columns: Sequence[Column]) -> None
         *(name for name in (*SHOWN, *(column.name for column in columns), *SHOWN_LAST) if name not in before),
     ]
     by_interval = publications.mode_of(conn, view) is PublishMode.BY_INTERVAL
-    source = sql.text("view_source_of_intervals" if by_interval else "view_source_of_one_part")
+    source = sql.text("view/source_of_intervals" if by_interval else "view/source_of_one_part")
     parts = _parts_of(view)
-    since: composed.Composable = sql.text("view_published_at").format(name=parts["name"])
+    since: composed.Composable = sql.text("view/published_at").format(name=parts["name"])
     if by_interval:
         since = composed.SQL("listed.shown_since as published_at")
     columns_shown = [since if name == "published_at" else composed.Identifier("rows", name) for name in shown]
     names = composed.SQL(", ").join(columns_shown)
-    conn.execute(sql.text("view_define").format(**parts, names=names, source=source.format(**parts)))
+    conn.execute(sql.text("view/define").format(**parts, names=names, source=source.format(**parts)))
 
 
 def _parts_of(view: str) -> dict[str, composed.Composable]:
@@ -261,7 +261,7 @@ def _parts_of(view: str) -> dict[str, composed.Composable]:
 
 
 def _view_columns(conn: Connection, view: str) -> list[str]:
-    return [name for (name,) in conn.execute(sql.text("view_columns"), {"view": view}).fetchall()]
+    return [name for (name,) in conn.execute(sql.text("view/columns"), {"view": view}).fetchall()]
 
 
 def _parts(column: Column) -> tuple[composed.Composable, composed.Composable]:

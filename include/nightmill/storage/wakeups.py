@@ -24,7 +24,7 @@ class Wakeups:
 async def read(conn: psycopg.AsyncConnection[tuple[object, ...]], shard_ids: Iterable[int]) -> Wakeups:
     """Read all watched shards at once. A shard that does not exist any more is due: its task finds out why."""
     found = Wakeups()
-    cursor = await conn.execute(sql.text("shard_wakeup"), {"shard_ids": list(shard_ids)})
+    cursor = await conn.execute(sql.text("shard/wakeup"), {"shard_ids": list(shard_ids)})
     async for shard_id, due, provider_id, submitted_at in cursor:
         assert isinstance(shard_id, int)
         if due:

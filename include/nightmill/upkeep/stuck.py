@@ -35,7 +35,7 @@ def run(env: Environment, *, dry_run: bool = False) -> list[Action]:
 
 
 def _provider_batch(env: Environment, conn: Connection, one: Followed, dry_run: bool) -> list[Action]:
-    found = deadlines.overdue(one.state, one.raw_status, one.since, env.now())
+    found = deadlines.overdue(one.in_state, env.now())
     if found is None:
         return []
     told = f"provider batch {one.provider_batch_id} is {found.why}"

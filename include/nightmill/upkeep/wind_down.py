@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 
+from nightmill.domain.deadlines import NO_WINDOW
 from nightmill.domain.errors import Blocked, ConfigError, StaleWriter
 from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.states import ProviderBatchState
@@ -24,7 +25,7 @@ from nightmill.storage.fence import Holder
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.session import Connection
 
-FOLLOWED = timedelta(days=30)  # how long providers keep results
+FOLLOWED = timedelta(days=30)  # where the provider does not say until when it keeps results
 ALERTED = timedelta(hours=2)  # of what is given up and still followed; then it stands in the log only
 
 
@@ -134,15 +135,17 @@ def _given_up(
     """Nothing waits for ever: what could not be ended and collected by then holds no tokens and no items any more. A
     batch that the provider still has is read and booked whenever it ends, as long as its results are kept there."""
     now = next(again for again in provider_batches.of_shard(conn, one.shard_id) if again.token == one.token)
-    since = now.ended_at or now.submitted_at or now.uploaded_at or now.intent_at
+    since = now.ended_at or now.submitted_at or now.creating_at or now.intent_at
     conn.commit()
-    if not now.live or env.now() <= since + poll.LATE:
+    late_at = max(since, now.window_ends_at or since + NO_WINDOW) + poll.LATE
+    if not now.live or env.now() <= late_at:
         return []
     name = f"provider batch {now.provider_batch_id}"
-    if reached and now.state is ProviderBatchState.SUBMITTED and env.now() <= since + FOLLOWED:
+    kept_until = now.results_until or since + FOLLOWED
+    if reached and now.state is ProviderBatchState.SUBMITTED and env.now() <= kept_until:
         told = f"{name}: given up waiting, look at {now.provider_id} at the provider; it is read once it has ended"
-        return [Action(Sweep.CANCELLED, told, now.batch_id, alert=env.now() <= since + poll.LATE + ALERTED)]
-    reason = f"cancelled, and still {now.state} after {poll.LATE}"
+        return [Action(Sweep.CANCELLED, told, now.batch_id, alert=env.now() <= late_at + ALERTED)]
+    reason = f"cancelled, and still {now.state} {poll.LATE} after its window"
     provider_batches.move(conn, holder, now, ProviderBatchState.ABANDONED, reason)
     conn.commit()
     told = f"{name}: given up, look at {now.provider_id or 'it'} at the provider"

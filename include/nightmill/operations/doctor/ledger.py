@@ -42,21 +42,14 @@ def _version(conn: Connection) -> str:
 
 
 def _migrations(conn: Connection) -> str:
-    migrated = server_facts.migrated(conn)
-    if migrated is None:
+    missing = server_facts.missing_migrations(conn)
+    if missing is None:
         raise ConfigError(
             "The database has no ledger, or the login may not read it.",
             "Run `python -m nightmill init-db`; then grant nightmill_writer to the login of nightmill_db.",
         )
-    if migrated.unknown:
-        raise ConfigError(
-            f"The ledger was migrated by a newer nightmill (migration {max(migrated.unknown)} is unknown here).",
-            "Install that version or a later one.",
-        )
-    if migrated.missing:
-        raise ConfigError(
-            f"The ledger lacks {', '.join(migrated.missing)}.", "Run `python -m nightmill init-db`, then `apply`."
-        )
+    if missing:
+        raise ConfigError(f"The ledger lacks {', '.join(missing)}.", "Run `python -m nightmill init-db`, then `apply`.")
     return "current"
 
 

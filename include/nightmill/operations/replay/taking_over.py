@@ -22,7 +22,7 @@ from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.rules.dead_letters import Choice, by_reason
 from nightmill.jobs.rules.publishing import Publishing
 from nightmill.operations.replay.refusals import refuse_parent, refuse_second_child
-from nightmill.services.environment import Environment
+from nightmill.services.environment import Environment, token_counter
 from nightmill.storage import (
     batches,
     contracts,
@@ -228,7 +228,7 @@ def _send_what_fails_todays_rules(env: Environment, conn: Connection, pinned: Jo
 
 def _measure(env: Environment, conn: Connection, pinned: JobDefinition, parent_id: int) -> None:
     """Another prompt or model makes requests of another size: measure what is sent again."""
-    manifest = Manifest(pinned, lambda _: None)
+    manifest = Manifest(pinned, lambda _: None, token_counter(pinned))
     for ordinals, documents in replay.payload_of_sent(conn, env.payloads, parent_id):
         sizes = [manifest.measure(document) for document in documents]
         replay.measured(conn, ordinals, sizes)

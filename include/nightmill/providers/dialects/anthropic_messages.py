@@ -16,7 +16,12 @@ from nightmill.domain.failures import Instead
 from nightmill.providers.answers import Answer, Failed, Reply, Unreadable, Usage
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import RequestSpec
-from nightmill.providers.dialects.anthropic_bodies import DocumentedMessage, DocumentedText, DocumentedUsage, MessageBody
+from nightmill.providers.dialects.anthropic_bodies import (
+    DocumentedMessage,
+    DocumentedText,
+    DocumentedUsage,
+    MessageBody,
+)
 from nightmill.providers.dialects.anthropic_schema import fitted
 from nightmill.providers.dialects.careful_replies import read_carefully
 from nightmill.providers.dialects.json_bodies import json_text, static_json

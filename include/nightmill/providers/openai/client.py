@@ -43,7 +43,7 @@ def open_client(connection: ProviderConnection, max_retries: int) -> openai.Open
         http_client=openai.DefaultHttpxClient(**shared, event_hooks=hooks(connection, _RAISES)),
     )
     # The SDK fills missing ones from OPENAI_ORG_ID and OPENAI_PROJECT_ID; batches would then land elsewhere unseen.
-    client.organization, client.project = connection.organization, connection.project
+    client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
     return client
 
 
@@ -64,5 +64,5 @@ def open_async_client(connection: ProviderConnection, max_retries: int) -> opena
         max_retries=max_retries,
         http_client=openai.DefaultAsyncHttpxClient(**shared, event_hooks=async_hooks(connection, _RAISES)),
     )
-    client.organization, client.project = connection.organization, connection.project
+    client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
     return client

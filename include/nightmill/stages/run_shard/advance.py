@@ -1,4 +1,4 @@
-"""Driving one provider batch as far as it goes now: INTENT -> UPLOADED -> SUBMITTED -> ENDED -> COLLECTED."""
+"""Driving one provider batch as far as it goes now: INTENT -> CREATING -> SUBMITTED -> ENDED -> COLLECTED."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def provider_batch(context: ShardContext, one: ProviderBatch, file: render.Reque
 
 def _until_submitted(context: ShardContext, one: ProviderBatch, file: render.RequestFile | None) -> ProviderBatch:
     """What of it has to happen before the provider's id is known."""
-    if one.state is ProviderBatchState.UPLOADED:
+    if one.state is ProviderBatchState.CREATING:
         return lost_create.looked_for(context, one)
     if one.state is not ProviderBatchState.INTENT:
         return one
@@ -72,8 +72,8 @@ def _until_submitted(context: ShardContext, one: ProviderBatch, file: render.Req
     staged = _stage(context, one, file)
     if staged.state is not ProviderBatchState.INTENT:
         return staged
-    assert staged.input_file_id is not None
-    return _create(context, staged, staged.input_file_id)
+    assert staged.input_ref is not None
+    return _create(context, staged, staged.input_ref)
 
 
 def _give_up_unsent(context: ShardContext, one: ProviderBatch, reason: str) -> ProviderBatch:
@@ -86,7 +86,7 @@ def _stage(context: ShardContext, one: ProviderBatch, file: render.RequestFile |
 
     What a worker staged that died before its create call is taken as it is.
     """
-    if one.input_file_id is not None:
+    if one.input_ref is not None:
         return one
     try:
         ref = context.transport.stage_input((file or render.again(context, one)).path)
@@ -100,7 +100,7 @@ def _stage(context: ShardContext, one: ProviderBatch, file: render.RequestFile |
         context.leave_alone(fault.retry_after_s)
         return throttle.refused(context, one, fault.limit, fault.retry_after_s)
     assert ref is not None
-    staged = provider_batches.record_file(context.conn, context.holder, one, ref)
+    staged = provider_batches.record_input(context.conn, context.holder, one, ref)
     context.conn.commit()
     return staged
 
@@ -117,7 +117,12 @@ def _create(context: ShardContext, one: ProviderBatch, requests: str | Path) -> 
         context.send_nothing = True
         return _give_up_unsent(context, one, "not sent: the account takes one file at a time just now")
     one = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.UPLOADED, "its create call goes out"
+        context.conn,
+        context.holder,
+        one,
+        ProviderBatchState.CREATING,
+        "its create call goes out",
+        window_ends_at=context.env.now() + window if (window := context.transport.capabilities.window) else None,
     )
     context.conn.commit()
     try:

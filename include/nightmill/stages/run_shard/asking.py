@@ -10,6 +10,7 @@ import msgspec
 
 from nightmill.jobs.rules.repair import is_truncation, output_reserve, repair_messages
 from nightmill.jobs.tokens import TokenCounter
+from nightmill.services.environment import token_counter
 from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.rejected import RejectedAnswers
 from nightmill.storage.settlement import FailedItem
@@ -35,8 +36,7 @@ class Asking:
     @cached_property
     def _counter(self) -> TokenCounter:
         """Made for the first repair: its tables take 80 MB."""
-        provider = self._context.pinned.job.provider
-        return TokenCounter(provider.model, provider.task)
+        return token_counter(self._context.pinned)
 
     def request(self, record_id: str, ordinal: int, tokens: int, values: Mapping[str, Any]) -> Request:
         """The request of one item, whose original one has that many prompt tokens."""

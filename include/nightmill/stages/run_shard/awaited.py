@@ -10,7 +10,7 @@ from nightmill.domain.errors import Blocked
 from nightmill.domain.wording import counted
 from nightmill.jobs.rules.breaker import Verdict
 from nightmill.stages.run_shard.context import ShardContext
-from nightmill.stages.run_shard.poll import LATE
+from nightmill.stages.run_shard.poll import LATE, is_late
 from nightmill.storage import breakers, fence
 from nightmill.storage.breakers import Kind
 from nightmill.storage.provider_batches import ProviderBatch
@@ -24,8 +24,7 @@ def until(context: ShardContext, one: ProviderBatch) -> datetime:
 
 def told(one: ProviderBatch, missing: int) -> str:
     """What its files, its counts and what was sent say of each other, with all numbers; empty where they agree."""
-    counts = one.counts or {}
-    total = counts.get("total")
+    total = one.requests_total
     if not missing and total in (None, one.requests):
         return ""
     counted_there = f"the provider counts {one.finished:,} of {total:,} finished" if total is not None else "no counts"
@@ -47,14 +46,13 @@ def may_come(context: ShardContext, one: ProviderBatch, missing: int, waits_unti
         context.note(f"what is missing is waited for until {waits_until:%H:%M:%S} UTC, and not asked for again before")
         context.send_nothing = context.send_nothing or one.stopped_by_hand
         return True
-    answered = (one.counts or {}).get("completed", 0)
-    late = one.submitted_at is None or now > one.submitted_at + LATE
-    if one.output_file_id is None and answered and not late:
+    answered, late = one.requests_answered or 0, one.submitted_at is None or is_late(one, now)
+    if not one.names_answers and answered and not late:
         context.look_again_in(context.live.provider.poll_interval_s)
         raise Blocked(
             f"Provider batch {one.provider_batch_id} ({one.provider_id}) ended with {counted(answered, 'answer')}, "
-            "which are paid for, and names no file that holds them.",
-            f"Ask the provider for the output file, then clear this task; {LATE} after it was sent, its requests count "
+            "which are paid for, and names no results that hold them.",
+            f"Ask the provider for the results, then clear this task; {LATE} after its window, its requests count "
             "as lost and clearing this task sends them again.",
         )
     return False
@@ -63,11 +61,8 @@ def may_come(context: ShardContext, one: ProviderBatch, missing: int, waits_unti
 def _owes_none(one: ProviderBatch, missing: int) -> bool:
     """A batch that was stopped or ran out of time may leave out what it did not execute, where its counts and its files
     agree on the rest. Before it has either, it says nothing."""
-    counts, word = one.counts or {}, (one.raw_status or "").casefold()
-    stopped = word.startswith(("cancel", "expire"))
-    named = one.output_file_id is not None or one.error_file_id is not None
-    agree = counts.get("total") == one.requests and 0 < one.finished <= one.requests - missing
-    return stopped and named and agree
+    agree = one.requests_total == one.requests and 0 < one.finished <= one.requests - missing
+    return one.stopped is not None and bool(one.result_refs) and agree
 
 
 def ask_if_stopped_by_hand(context: ShardContext, one: ProviderBatch) -> None:

@@ -18,7 +18,6 @@ from nightmill.domain.errors import (
     Unstorable,
 )
 from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
-from nightmill.domain.snapshots import ERROR, OUTPUT
 from nightmill.domain.states import ProviderBatchState
 from nightmill.providers.port import ResultFile
 from nightmill.stages.run_shard import awaited, breaker
@@ -93,9 +92,7 @@ class _ResultFiles:
 
     def fetch(self) -> list[Path]:
         """Download those that there are, beside what was fetched before."""
-        named = ((OUTPUT, self._batch.output_file_id), (ERROR, self._batch.error_file_id))
-        refs = {name: ref for name, ref in named if ref is not None}
-        provider_id, token = self._batch.provider_id, self._batch.token
+        provider_id, refs, token = self._batch.provider_id, self._batch.result_refs, self._batch.token
         assert provider_id is not None
         self._count += 1
         found = self._context.transport.results(provider_id, refs, self._context.directory, f"{token}-{self._count}")
@@ -234,9 +231,9 @@ def _lost(context: ShardContext, one: ProviderBatch, reader: ResultReader) -> Se
 def discard_input(context: ShardContext, one: ProviderBatch) -> None:
     """Staged inputs count against the account's storage; the payload store has what they were made from. A provider
     that refuses, or cannot be reached, keeps it and stops nothing."""
-    if one.input_file_id is None:
+    if one.input_ref is None:
         return
     try:
-        context.transport.discard_input(one.input_file_id)
+        context.transport.discard_input(one.input_ref)
     except (ProviderRefused, ProviderUnavailable, AnswerTooLarge):
         context.note("its staged input could not be deleted")

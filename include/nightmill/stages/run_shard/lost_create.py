@@ -24,10 +24,10 @@ def looked_for(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
     What is given up is sent anew with an intent of its own, so that the next create has a quiet period of its own.
     Its input file is deleted first: a create that is still on its way then finds nothing to execute.
     """
-    assert one.uploaded_at is not None
+    assert one.creating_at is not None
     behind = provider_batches.clock_behind(context.conn, one.account)
     context.conn.commit()
-    sent = SentCreate(one.token, one.uploaded_at - behind, one.requests, one.input_file_id)
+    sent = SentCreate(one.token, one.creating_at - behind, one.requests, one.input_ref)
     found = context.transport.lookup(sent)
     if isinstance(found, Found):
         if found.others:
@@ -40,10 +40,10 @@ def looked_for(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
             "Put the former account back into the connection and clear this task; or wait until the batch has ended "
             "there and trigger a new run.",
         )
-    quiet_until, now = one.uploaded_at + context.quiet_period, context.env.now()
+    quiet_until, now = one.creating_at + context.quiet_period, context.env.now()
     if isinstance(found, Absent) and now >= quiet_until:
-        if one.input_file_id is not None:
-            context.transport.discard_input(one.input_file_id)
+        if one.input_ref is not None:
+            context.transport.discard_input(one.input_ref)
         return abandon(context, one, "absent at the provider after the quiet period")
     if isinstance(found, Unclear) and now >= quiet_until + (UNPROVEN if found.can_change else timedelta()):
         raise _cannot_tell(one, found)
@@ -65,5 +65,5 @@ def _cannot_tell(one: ProviderBatch, found: Unclear) -> Blocked:
 
 def _marks(one: ProviderBatch) -> str:
     """What it can be known by at the provider."""
-    made_from = f"made from {one.input_file_id} or " if one.input_file_id is not None else ""
+    made_from = f"made from {one.input_ref} or " if one.input_ref is not None else ""
     return f"{made_from}with the token {one.token}"

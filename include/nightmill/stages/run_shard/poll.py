@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from nightmill.domain.deadlines import NO_WINDOW
 from nightmill.domain.errors import Blocked, ProviderRefused, ProviderUnavailable
 from nightmill.domain.failures import Seen, classify
-from nightmill.domain.snapshots import ERROR, OUTPUT, BatchStatus, Snapshot
+from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.domain.wording import counted
 from nightmill.providers.port import Handle
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 _NOT_KNOWN = ", which nightmill does not know,"  # in a batch's reason while it waits for such a status
 SLOWEST_POLL_S = 900.0  # of a status that nobody knows; the trigger does not watch it meanwhile
-LATE = timedelta(hours=48)  # twice the completion window of the Batch API
+LATE = timedelta(hours=24)  # after its window
 
 
 def known(context: ShardContext, one: ProviderBatch, there: Handle | Snapshot, *, adopted: bool) -> ProviderBatch:
@@ -34,6 +35,8 @@ def known(context: ShardContext, one: ProviderBatch, there: Handle | Snapshot, *
         provider_id=there.provider_id,
         adopted=adopted,
         raw_status=there.raw_status,
+        window_ends_at=there.window_ends_at,
+        results_until=there.results_until,
     )
     context.conn.commit()
     how = "adopted" if adopted else "sent"
@@ -76,7 +79,7 @@ def again(context: ShardContext, one: ProviderBatch) -> ProviderBatch:
         return _noted(context, one, context.transport.poll(one.provider_id))
     except (ProviderUnavailable, ProviderRefused) as fault:
         asked_to_wait = isinstance(fault, ProviderUnavailable) and fault.retry_after_s
-        if asked_to_wait or (one.output_file_id is None and one.error_file_id is None):
+        if asked_to_wait or not one.result_refs:
             raise
         return one
 
@@ -85,40 +88,23 @@ def refuse_overdue(context: ShardContext, one: ProviderBatch) -> None:
     """Raises Blocked where it should have ended long ago. A cancelled batch is followed on."""
     if context.winding_down:
         return
-    if one.submitted_at is not None and context.env.now() > one.submitted_at + LATE:
+    if is_late(one, context.env.now()):
         raise Blocked(
-            f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after it was sent.",
+            f"Provider batch {one.provider_batch_id} ({one.provider_id}) has not ended {LATE} after its window.",
             "Ask the provider, or cancel the batch there: what it finished is collected. Clear this task to wait on.",
         )
 
 
+def is_late(one: ProviderBatch, now: datetime) -> bool:
+    """Whether it should have ended long ago."""
+    sent_at = one.submitted_at
+    return sent_at is not None and now > (one.window_ends_at or sent_at + NO_WINDOW) + LATE
+
+
 def _noted(context: ShardContext, one: ProviderBatch, seen: Snapshot) -> ProviderBatch:
-    now, over = context.env.now(), seen.status is BatchStatus.ENDED
-    noted = provider_batches.record_poll(
-        context.conn,
-        context.holder,
-        one,
-        seen.raw_status,
-        _counts(seen),
-        output_file_id=seen.result_refs.get(OUTPUT),
-        error_file_id=seen.result_refs.get(ERROR),
-        usage=dict(seen.reported_usage) if over and seen.reported_usage is not None else None,
-        made_at=seen.created_at,
-        taken_at=now if over or seen.status is BatchStatus.RUNNING else None,
-        over_at=now if over else None,
-        unknown_at=now if seen.status is BatchStatus.UNKNOWN else None,
-    )
+    noted = provider_batches.record_poll(context.conn, context.holder, one, seen, context.env.now())
     context.conn.commit()
     return noted
-
-
-def _counts(seen: Snapshot) -> dict[str, int] | None:
-    told = {
-        "total": seen.requests_total,
-        "completed": seen.requests_answered,
-        "failed": None if seen.requests_done is None else seen.requests_done - (seen.requests_answered or 0),
-    }
-    return {name: count for name, count in told.items() if count is not None} or None
 
 
 def _progress(snapshot: Snapshot) -> str:

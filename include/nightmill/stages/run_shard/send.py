@@ -165,6 +165,7 @@ def _intended(context: ShardContext, file: render.RequestFile, *, alone: bool) -
         job=context.pinned.name,
         token=file.token,
         account=context.account,
+        adapter=context.pinned.job.provider.adapter,
         model=context.pinned.job.provider.model,
         ordinals=file.ordinals,
         prompt_tokens=file.prompt_tokens,
