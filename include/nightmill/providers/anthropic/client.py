@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import anthropic
@@ -38,27 +39,38 @@ class _Redirected(RedirectedError, anthropic.AnthropicError):
 _RAISES = Raises(_TooLarge, _Unpacking, _Redirected)
 
 
-def open_client(connection: ProviderConnection, max_retries: int) -> anthropic.Anthropic:
-    """A synchronous client with its own connection pool."""
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The SDK's client, the same for calls that must be sent once, and their HTTP client, which also streams results:
+    the SDK's own reading of them asks the address that the batch names, and takes a result of a new type for an
+    answer."""
+
+    sdk: anthropic.Anthropic
+    once: anthropic.Anthropic
+    http: httpx2.Client
+
+    def close(self) -> None:
+        """Release connections."""
+        self.sdk.close()
+
+
+def open_clients(connection: ProviderConnection, max_retries: int) -> Clients:
+    """Synchronous clients with one connection pool."""
     url = base_url(connection)
-    sign = _signer(connection)
-    events = {"request": [sign], **hooks(connection, _RAISES)}
-    return anthropic.Anthropic(
+    events = {"request": [_signer(connection)], **hooks(connection, _RAISES)}
+    http = anthropic.DefaultHttpxClient(**settings(connection, httpx2.URL(url)), event_hooks=events)
+    sdk = anthropic.Anthropic(
         api_key=connection.api_key,
         base_url=url,
         timeout=connection.timeout_s,
         max_retries=max_retries,
-        http_client=anthropic.DefaultHttpxClient(**settings(connection, httpx2.URL(url)), event_hooks=events),
+        http_client=http,
     )
-
-
-def without_retries(client: anthropic.Anthropic) -> anthropic.Anthropic:
-    """The same client for calls that must be sent once: it shares the connection pool."""
-    return client.with_options(max_retries=0)
+    return Clients(sdk, sdk.with_options(max_retries=0), http)
 
 
 def open_async_client(connection: ProviderConnection, max_retries: int) -> anthropic.AsyncAnthropic:
-    """The asynchronous twin of `open_client`."""
+    """The asynchronous twin of the SDK's client."""
     url = base_url(connection)
     sign = _signer(connection)
 
