@@ -9,6 +9,7 @@ UV_VERSION := 0.13.9
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.nightmill-ready
+LOCK := "$(BIN)/uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 --all-extras
 PYTHON ?=
 
 export GX_ANALYTICS_ENABLED := false
@@ -112,20 +113,22 @@ bench-airflow: $(READY) ## Measure a run's wall against its number of shards, an
 	@"$(BIN)/python" -m dev.bench.airflow
 
 .PHONY: lint
-lint: $(READY) ## Check style, types and import directions
+lint: $(READY) ## Check style, types, import directions and declared dependencies
 	"$(BIN)/ruff" check .
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/mypy"
 	"$(BIN)/lint-imports"
+	"$(BIN)/deptry" include/nightmill
+	"$(BIN)/python" -m dev.lint.shared_namespaces
 
 .PHONY: docs
 docs: $(READY) ## Write the reference of job.yaml and its JSON schema from the models
 	@"$(BIN)/python" -m dev.write.job_reference
 
 .PHONY: lock
-lock: $(READY) ## Resolve requirements*.in into the hashed requirements*.txt (ARGS=--upgrade: newest)
-	"$(BIN)/uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 $(ARGS) requirements.in -o requirements.txt
-	"$(BIN)/uv" pip compile --quiet --universal --generate-hashes --python-version 3.11 -c requirements.txt $(ARGS) requirements-dev.in -o requirements-dev.txt
+lock: $(READY) ## Resolve pyproject.toml and requirements*.in into the hashed requirements*.txt (ARGS=--upgrade: newest)
+	$(LOCK) $(ARGS) pyproject.toml requirements.in -o requirements.txt
+	$(LOCK) -c requirements.txt $(ARGS) pyproject.toml requirements-dev.in -o requirements-dev.txt
 
 .PHONY: clean
 clean: down ## Stop everything and delete .venv, .nightmill and caches

@@ -1,7 +1,4 @@
-"""Holds no DAG: its import error in Airflow lists the job folders that are broken, and their mistakes."""
+# Airflow reads this file and finds no DAG: its import error lists the job folders that are broken, and their mistakes.
+from nightmill.orchestration.dag_files import refuse_broken_jobs
 
-from pathlib import Path
-
-from nightmill.orchestration.dag_factory import refuse_broken_jobs
-
-refuse_broken_jobs(Path(__file__).parent / "jobs")
+refuse_broken_jobs(__file__)

@@ -1,8 +1,4 @@
-"""One Airflow DAG per job folder: jobs/ beside this file, and every folder of NIGHTMILL_JOBS_PATH."""
+# Airflow reads this file: one DAG for each job folder of jobs/ beside it, and of the folders in NIGHTMILL_JOBS_PATH.
+from nightmill.orchestration.dag_files import job_dags_of
 
-from pathlib import Path
-
-from nightmill.orchestration.dag_factory import job_dags
-
-for dag in job_dags(Path(__file__).parent / "jobs"):
-    globals()[dag.dag_id] = dag
+globals().update(job_dags_of(__file__))

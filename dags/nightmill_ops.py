@@ -1,14 +1,4 @@
-"""The operations DAGs of nightmill (Airflow reads only files that name both words): replay, publish, rollback, cancel,
-maintenance."""
+# Airflow reads this file: the DAGs of operations, which are replay, publish, rollback, cancel and maintenance.
+from nightmill.orchestration.dag_files import operations_dags_of
 
-from pathlib import Path
-
-from nightmill.orchestration.operations import cancel_dag, maintenance_dag
-from nightmill.orchestration.publish_dag import publish_dag
-from nightmill.orchestration.replay_dag import replay_dag
-from nightmill.orchestration.rollback_dag import rollback_dag
-
-JOBS = Path(__file__).parent / "jobs"
-
-for dag in (replay_dag(JOBS), publish_dag(JOBS), rollback_dag(JOBS), cancel_dag(), maintenance_dag(JOBS)):
-    globals()[dag.dag_id] = dag
+globals().update(operations_dags_of(__file__))

@@ -1,12 +1,6 @@
 """Adds the console, the pages that links of nightmill's tasks open. See docs/guides/operations.md."""
 
-from airflow.plugins_manager import AirflowPlugin
+from nightmill.plugins import by_entry_point
 
-from nightmill.console.mount import mounted
-
-
-class NightmillConsole(AirflowPlugin):
-    """Registers the app, nothing else."""
-
-    name = "nightmill_console"
-    fastapi_apps = [mounted()]  # noqa: RUF012
+if not by_entry_point("nightmill_console"):
+    from nightmill.plugins.console import NightmillConsole  # noqa: F401 (Airflow looks for plugins among the names of this file)

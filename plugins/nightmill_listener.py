@@ -1,12 +1,6 @@
 """Makes marking a run as failed a cancel request. See docs/guides/operations.md."""
 
-from airflow.plugins_manager import AirflowPlugin
+from nightmill.plugins import by_entry_point
 
-from nightmill.orchestration import listener
-
-
-class NightmillListener(AirflowPlugin):
-    """Registers the listener, nothing else."""
-
-    name = "nightmill_listener"
-    listeners = [listener]  # noqa: RUF012
+if not by_entry_point("nightmill_listener"):
+    from nightmill.plugins.listener import NightmillListener  # noqa: F401 (Airflow looks for plugins among the names of this file)

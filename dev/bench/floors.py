@@ -192,7 +192,7 @@ def _result_lines(site: Site) -> list[bytes]:
 _TABLES = (
     (
         "attempt",
-        "batch_id, ordinal, provider_batch_id, sent_upstream, prompt_tokens, completion_tokens, model",
+        "batch_id, ordinal, provider_batch_id, sent_upstream, uncached_tokens, output_tokens, model",
         lambda n, key, answer: (1, n, 1, True, 200, 30, "echo-1"),
     ),
     (

@@ -67,7 +67,7 @@ def test_c05_c43_of_an_expired_batch_the_finished_half_is_kept_and_costed_and_th
     again = pipeline.sql("select ordinal from nightmill.attempt group by ordinal having count(*) = 2")
     assert {ordinal for (ordinal,) in again} == unexecuted
     usage = pipeline.simulator.books(summary=True)["usage"]
-    assert pipeline.sql("select sum(prompt_tokens), sum(completion_tokens) from nightmill.attempt") == [
+    assert pipeline.sql("select sum(prompt_tokens), sum(output_tokens) from nightmill.attempt") == [
         (usage["prompt_tokens"], usage["completion_tokens"])
     ]
 

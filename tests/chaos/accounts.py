@@ -14,8 +14,8 @@ from nightmill.stages.report import Report
 from nightmill.storage.batches import Batch
 
 _REPORTED = """
-select coalesce(sum(reported_prompt_tokens), 0)::bigint, coalesce(sum(reported_completion_tokens), 0)::bigint,
-    count(*) filter (where least(unattributed_prompt_tokens, unattributed_completion_tokens) < 0)
+select coalesce(sum(reported_prompt_tokens), 0)::bigint, coalesce(sum(reported_output_tokens), 0)::bigint,
+    count(*) filter (where least(unattributed_prompt_tokens, unattributed_output_tokens) < 0)
 from nightmill.provider_batch_usage
 where batch_id = %s
 """

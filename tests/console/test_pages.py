@@ -86,8 +86,8 @@ def test_a_waiting_shard_says_what_the_provider_says_and_when_it_looks_again(
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
     pipeline.wake(shard, fresh=True)
-    done = "select counts ->> 'completed' from nightmill.provider_batch where raw_status = 'in_progress'"
-    while pipeline.sql(done) != [("20",)]:
+    done = "select requests_done from nightmill.provider_batch where raw_status = 'in_progress'"
+    while pipeline.sql(done) != [(20,)]:
         pipeline.wake(shard)
     page = text_of(browser, shard_page(DAG, shard))
     ((provider_id, file_id),) = pipeline.sql("select provider_id, input_ref from nightmill.provider_batch")
@@ -95,7 +95,7 @@ def test_a_waiting_shard_says_what_the_provider_says_and_when_it_looks_again(
     assert re.search(rf"has it as {provider_id} and says in_progress, for \d+ s; 20 of 20 requests are done", page)
     assert re.search(r"What its last wake-up saw: .*provider batch \d+: in_progress 20/20\.", page)
     assert re.search(r"wakes up by \d\d:\d\d:\d\d UTC, or as soon as the provider reports a change", page)
-    assert f"input file {file_id}" in page
+    assert f"staged input {file_id}" in page
     assert "prompt tokens of all runs wait at the provider for echo-1" in page
     assert "No request has come back so far." in page
 

@@ -18,11 +18,11 @@ from nightmill.stages import report
 ADDS_UP = """
 select count(*), bool_and(
     attempted.prompt + unattributed_prompt_tokens = (usage ->> 'input_tokens')::bigint
-    and attempted.completion + unattributed_completion_tokens = (usage ->> 'output_tokens')::bigint)
+    and attempted.completion + unattributed_output_tokens = (usage ->> 'output_tokens')::bigint)
 from nightmill.provider_batch_usage
 join nightmill.provider_batch using (provider_batch_id)
 cross join lateral (
-    select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(completion_tokens), 0) as completion
+    select coalesce(sum(prompt_tokens), 0) as prompt, coalesce(sum(output_tokens), 0) as completion
     from nightmill.attempt
     where attempt.provider_batch_id = provider_batch.provider_batch_id
 ) as attempted
@@ -140,7 +140,7 @@ def test_whatever_a_provider_writes_as_usage_is_read_or_counts_as_no_report(
     priced.drive([shard])
     priced.sql("update nightmill.provider_batch set usage = %s::jsonb", json.dumps(usage))
     [(prompt, cached)] = priced.sql(
-        "select reported_prompt_tokens, case when is_reported then reported_cached_tokens end "
+        "select reported_prompt_tokens, case when is_reported then reported_cache_read_tokens end "
         "from nightmill.provider_batch_usage"
     )
     assert (prompt, cached) == told
@@ -160,7 +160,7 @@ def test_usage_that_cannot_be_is_kept_raw_and_marked_and_never_makes_a_price(pri
     assert made.receipt is not None
     assert made.receipt.paid > 0
     [(tokens, kept)] = priced.sql(
-        "select count(prompt_tokens) + count(cached_tokens) + count(completion_tokens), "
+        "select count(prompt_tokens) + count(cache_read_tokens) + count(output_tokens), "
         "bool_and((odd_usage #>> '{prompt_tokens_details,cached_tokens}')::int > (odd_usage ->> 'prompt_tokens')::int) "
         "from nightmill.attempt"
     )
@@ -176,7 +176,7 @@ def test_cache_reads_cache_writes_and_reasoning_tokens_have_columns_of_their_own
     set_faults(priced.simulator, answer={"kind": "cached_usage"})
     priced.drive([shard])
     made = publish_unchecked(priced, batch)
-    columns = "prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens"
+    columns = "prompt_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens"
     sums = ", ".join(f"sum({name})::int" for name in columns.split(", "))
     [told] = priced.sql(f"select {sums} from nightmill.attempt")
     assert priced.sql(f"select {sums} from nightmill.result") == [told]

@@ -157,9 +157,7 @@ def test_rows_of_reused_answers_are_copied_from_the_published_batch_of_the_same_
 def test_what_reuse_saves_is_summed_when_it_is_settled_as_the_results_tell_it(pipeline: Pipeline) -> None:
     run_unchecked(pipeline)
     made = run_unchecked(pipeline, "run-2")
-    summed = (
-        "select answers, prompt_tokens, completion_tokens, estimated from nightmill.reuse_usage where batch_id = %s"
-    )
+    summed = "select answers, prompt_tokens, output_tokens, estimated from nightmill.reuse_usage where batch_id = %s"
     told = made.reused
     assert pipeline.sql(summed, made.batch.batch_id) == [(20, told.prompt, told.completion, told.estimated)]
     pipeline.sql("delete from nightmill.reuse_usage")  # a batch of an earlier version has none

@@ -78,7 +78,7 @@ def test_an_answer_that_no_column_can_hold_gives_up_alone(pipeline: Pipeline) ->
     assert report.counts == {"accepted": 19, "dead_lettered": 1}
     assert report.gaps == [("dead_lettered/output/does_not_fit_column", 1)]
     [(prompt, completion, model)] = pipeline.sql(
-        "select prompt_tokens, completion_tokens, model from nightmill.attempt where class = 'output'"
+        "select prompt_tokens, output_tokens, model from nightmill.attempt where class = 'output'"
     )
     assert min(prompt, completion) > 0
     assert model == "echo-1"

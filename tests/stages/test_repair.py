@@ -249,7 +249,7 @@ def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipel
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 17, "dead_lettered": 3}
-    said = "the answer ended at the token limit; raise max_completion_tokens in provider.parameters, or "
+    said = "the answer ended at the token limit; raise provider.parameters.max_completion_tokens, or "
     assert pipeline.sql("select distinct code, message, attempts from nightmill.dead_letter") == [
         ("truncated", f"{said}repair.max_completion_tokens_cap", 1)
     ]

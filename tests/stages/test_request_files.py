@@ -129,7 +129,7 @@ def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: S
     del wanted[3], wanted[17]
     file = render.one_file(context, "token", wanted, {}, None)
     first = file.path.read_bytes()
-    intent = Intent("notes", "token", "a", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
+    intent = Intent("notes", "token", "a", "openai", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
     one = provider_batches.intend(context.conn, context.holder, intent)
     assert one is not None
     again = render.again(context, one)

@@ -54,7 +54,7 @@ def test_its_entry_point_is_all_that_a_third_provider_needs(by_post: Pipeline) -
     assert made.counts == {"accepted": 20}
     assert by_post.sql("select count(*), sum(pages) from results.notes") == [(20, 210)]
     assert set(office.answered.values()) == {1}
-    assert len(office.parcels) == 4  # of seven slips at most, in two shards
+    assert max(one["slips"] for one in office.parcels.values()) == 7  # as its capabilities say
     assert all("It must match this JSON schema" in text for text in office.asked)  # it takes no schema of its own
 
 

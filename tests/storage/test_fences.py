@@ -28,7 +28,7 @@ WRITERS = 8
 
 
 def accepted(ordinal: int) -> Arrival:
-    return Arrival(ordinal, None, {"title": f"title {ordinal}", "pages": ordinal}, prompt_tokens=9, model="echo-1")
+    return Arrival(ordinal, None, {"title": f"title {ordinal}", "pages": ordinal}, uncached_tokens=9, model="echo-1")
 
 
 def in_threads(*work: Callable[[], None]) -> list[threading.Thread]:

@@ -86,8 +86,9 @@ def test_a_blocked_batch_goes_on_only_where_it_came_from(ledger: Ledger) -> None
         ("shard", "batch_id, first_ordinal, last_ordinal, items, prompt_tokens, state", "1, 10, 11, 2, 20, "),
         (
             "provider_batch",
-            "batch_id, shard_id, job, token, account, model, ordinals, requests, prompt_tokens, file_bytes, state",
-            "1, 1, 'j', 't', 'a', 'm', '{[0,3)}', 3, 30, 300, ",
+            "batch_id, shard_id, job, token, account, adapter, model, ordinals, requests, prompt_tokens, file_bytes, "
+            "state",
+            "1, 1, 'j', 't', 'a', 'openai', 'm', '{[0,3)}', 3, 30, 300, ",
         ),
     ],
 )

@@ -139,8 +139,9 @@ def test_two_live_provider_batches_never_carry_the_same_item(ledger: Ledger) -> 
     _, other = ledger.taken(batch, second)
     one = ledger.intent(holder, range(3))
     overlapping = (
-        "insert into nightmill.provider_batch (batch_id, shard_id, job, token, account, model, ordinals, requests, "
-        f"prompt_tokens, file_bytes) values ({batch.batch_id}, {second.shard_id}, 'notes', 'again', 'a', 'm', "
+        "insert into nightmill.provider_batch (batch_id, shard_id, job, token, account, adapter, model, ordinals, "
+        f"requests, prompt_tokens, file_bytes) values ({batch.batch_id}, {second.shard_id}, 'notes', 'again', 'a', "
+        "'openai', 'm', "
         "'{[2,3),[7,9)}', 3, 30, 300)"
     )
     assert ledger.refused(overlapping) == errors.ExclusionViolation.sqlstate

@@ -29,9 +29,9 @@ from support.steps import ROOT, batch_of, counts
 SPENT = """
 select coalesce(sum(prompt), 0)::int, coalesce(sum(completion), 0)::int
 from (
-    select prompt_tokens, completion_tokens from nightmill.attempt
+    select prompt_tokens, output_tokens from nightmill.attempt
     union all
-    select unattributed_prompt_tokens, unattributed_completion_tokens from nightmill.provider_batch_usage
+    select unattributed_prompt_tokens, unattributed_output_tokens from nightmill.provider_batch_usage
 ) as spent (prompt, completion)
 """
 

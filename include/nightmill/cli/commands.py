@@ -35,7 +35,8 @@ def _readable(argv: Sequence[str]) -> Sequence[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Command(prog="python -m nightmill", description=__doc__)
+    installed = sys.argv[0].endswith("nightmill")  # a checkout has no console script
+    parser = Command(prog="nightmill" if installed else "python -m nightmill", description=__doc__)
     commands = parser.add_subparsers(required=True, parser_class=Command)
     common = Command(add_help=False)
     common.add_argument("--json", action="store_true", help="print JSON")

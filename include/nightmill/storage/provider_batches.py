@@ -34,10 +34,12 @@ class ProviderBatch:
     `refused` says how the provider refused the whole file: `capacity` (no room now), `size` (too large), `named` (bad
     lines, by number or id) or `unnamed` (it does not say which); else None. `suspects` are groups of ordinals that the
     named lines may be. `status` and `stopped` are the provider's word in ours, at the last look; so are the counts,
-    None where it does not count. `result_refs` name the results that can be fetched. `creating_at` is when its create
-    call went out, `taken_at` when it was first seen past the provider's validation, `over_at` when it was seen to have
-    ended, `unknown_since` since when its status is one that nobody knows, `stop_asked_at` when nightmill asked the
-    provider to cancel it. `window_ends_at` is when the provider ends it by itself, None for never or before its create call.
+    None where it does not count. `result_refs` name the results that can be fetched.
+
+    `creating_at` is when its create call went out, `taken_at` when it was first seen past the provider's validation,
+    `over_at` when it was seen to have ended, `unknown_since` since when its status is one that nobody knows,
+    `stop_asked_at` when nightmill asked the provider to cancel it. `window_ends_at` is when the provider ends it by
+    itself, None for never or before its create call.
     """
 
     provider_batch_id: int

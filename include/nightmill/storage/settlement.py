@@ -43,9 +43,9 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
     answer: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
     citations: tuple[CitedSpan, ...] = ()
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
+    uncached_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     odd_usage: Mapping[str, Any] | None = None
@@ -244,9 +244,9 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         orjson.dumps(arrival.answer).decode() if arrival.answer is not None else None,
         "{" + ",".join(arrival.notes) + "}" if arrival.notes else None,
         orjson.dumps(arrival.citations).decode() if arrival.citations else None,
-        arrival.prompt_tokens,
-        arrival.completion_tokens,
-        arrival.cached_tokens,
+        arrival.uncached_tokens,
+        arrival.output_tokens,
+        arrival.cache_read_tokens,
         arrival.cache_write_tokens,
         arrival.reasoning_tokens,
         orjson.dumps(arrival.odd_usage).decode() if arrival.odd_usage is not None else None,

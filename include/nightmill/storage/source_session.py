@@ -18,7 +18,7 @@ import psycopg
 from psycopg import errors
 from psycopg import sql as composed
 
-from nightmill.domain.errors import SourceError, Transient
+from nightmill.domain.errors import NightmillError, SourceError, Transient
 from nightmill.domain.suggestions import listed
 from nightmill.storage import source_values, startup_options
 from nightmill.storage.connection_parameters import parameters
@@ -91,46 +91,61 @@ def explained(asked: Asked, *, on_rows: bool) -> Iterator[None]:
     and is not repeated."""
     try:
         yield
-    except (errors.IdleInTransactionSessionTimeout, errors.IdleSessionTimeout, errors.TransactionTimeout) as fault:
+    except psycopg.Error as fault:
+        raise _told(asked, fault, on_rows) from (None if _may_quote(fault, on_rows) else fault)
+
+
+def _may_quote(fault: psycopg.Error, on_rows: bool) -> bool:
+    """Whether the server's own message can hold a piece of a row."""
+    if isinstance(fault, psycopg.ProgrammingError):
+        return on_rows
+    return not isinstance(fault, psycopg.OperationalError) and type(fault) not in _ENDED_BY
+
+
+def _told(asked: Asked, fault: psycopg.Error, on_rows: bool) -> NightmillError:
+    if type(fault) in _ENDED_BY:
         setting = _ENDED_BY[type(fault)]
-        raise asked.fault(
+        return asked.fault(
             f"The server of {asked.conn_id!r} ended the session of the source query by its {setting}.",
             f"Raise it for this login: alter role <the login of {asked.conn_id}> set {setting} = 0, or put "
             f'{{"options": "-c {setting}=0"}} into the extra of connection {asked.conn_id}.',
-        ) from fault
-    except errors.SerializationFailure as fault:
-        raise Transient(
-            f"The replica behind {asked.conn_id!r} cancelled the {asked.name}: it had to go on with what its primary "
-            "had changed.",
-            "Trying again reads the source anew; if it stays, turn hot_standby_feedback on, raise "
-            "max_standby_streaming_delay, or read the primary.",
-        ) from fault
-    except errors.QueryCanceled as fault:
-        if "user request" in (fault.diag.message_primary or ""):
-            raise Transient(
-                f"Somebody cancelled the {asked.name} at the server of {asked.conn_id!r}.",
-                "Trying again reads the source anew; ask who runs that server if it stays.",
-            ) from fault
-        raise asked.fault(
-            f"The source query ran longer than {asked.timeout_s} s.",
-            "Make it faster, or raise source.statement_timeout_s.",
-        ) from fault
-    except errors.CharacterNotInRepertoire:
-        raise asked.fault(
+        )
+    if isinstance(fault, errors.SerializationFailure | errors.QueryCanceled):
+        return _cancelled(asked, fault)
+    if isinstance(fault, errors.CharacterNotInRepertoire):
+        return asked.fault(
             f"The source database behind {asked.conn_id!r} returns text that is not UTF-8: it stores bytes "
             "without an encoding (SQL_ASCII).",
             "Convert such columns in the source query from the encoding they were written in: "
             "convert_from(convert(convert_to(<column>, 'SQL_ASCII'), 'LATIN1', 'UTF8'), 'UTF8') as <column>.",
-        ) from None
-    except psycopg.OperationalError as fault:
-        raise Transient(
+        )
+    if isinstance(fault, psycopg.OperationalError):
+        return Transient(
             f"The source database behind {asked.conn_id!r} ended the connection ({type(fault).__name__}).",
             "Trying again reads the source anew; look into the server's log if it stays.",
-        ) from fault
-    except psycopg.ProgrammingError as fault:
-        raise _of_the_text(asked, fault, on_rows) from (None if on_rows else fault)
-    except psycopg.Error as fault:
-        raise _fails_on_data(asked, fault) from None
+        )
+    if isinstance(fault, psycopg.ProgrammingError):
+        return _of_the_text(asked, fault, on_rows)
+    return _fails_on_data(asked, fault)
+
+
+def _cancelled(asked: Asked, fault: psycopg.Error) -> NightmillError:
+    if isinstance(fault, errors.SerializationFailure):
+        return Transient(
+            f"The replica behind {asked.conn_id!r} cancelled the {asked.name}: it had to go on with what its primary "
+            "had changed.",
+            "Trying again reads the source anew; if it stays, turn hot_standby_feedback on, raise "
+            "max_standby_streaming_delay, or read the primary.",
+        )
+    if "user request" in (fault.diag.message_primary or ""):
+        return Transient(
+            f"Somebody cancelled the {asked.name} at the server of {asked.conn_id!r}.",
+            "Trying again reads the source anew; ask who runs that server if it stays.",
+        )
+    return asked.fault(
+        f"The source query ran longer than {asked.timeout_s} s.",
+        "Make it faster, or raise source.statement_timeout_s.",
+    )
 
 
 _ENDED_BY: Mapping[type[psycopg.Error], str] = {

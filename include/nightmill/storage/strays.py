@@ -29,8 +29,8 @@ class Used:
 
     answers: int
     prompt_tokens: int | None
-    cached_tokens: int | None
-    completion_tokens: int | None
+    cache_read_tokens: int | None
+    output_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def book(conn: Connection, account: str, provider_id: str, raw_status: str, used
         "raw_status": raw_status,
         "answers": used.answers,
         "prompt_tokens": used.prompt_tokens,
-        "cached_tokens": used.cached_tokens,
-        "completion_tokens": used.completion_tokens,
+        "cache_read_tokens": used.cache_read_tokens,
+        "output_tokens": used.output_tokens,
     }
     conn.execute(sql.text("provider_batch/book_stray"), values)
 

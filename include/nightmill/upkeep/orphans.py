@@ -129,7 +129,7 @@ def _book_one(of: _Account, conn: Connection, stray: Stray, now: Snapshot, folde
     told = (
         f"{stray.provider_id} (of provider batch {stray.provider_batch_id}) has ended as {now.raw_status}: "
         f"{counted(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
-        f"in and {used.completion_tokens or 0:,} out"
+        f"in and {used.output_tokens or 0:,} out"
     )
     of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id, alert=used.answers > 0))
 

@@ -510,8 +510,8 @@ create table nightmill.stray_batch (
     booked_at timestamptz,
     answers bigint,
     prompt_tokens bigint,
-    cached_tokens bigint,
-    completion_tokens bigint,
+    cache_read_tokens bigint,
+    output_tokens bigint,
     primary key (account, provider_id),
     constraint stray_batch_booked check ((booked_at is null) or (answers is not null))
 );
@@ -561,6 +561,7 @@ create table nightmill.attempt (
     batch_id bigint not null,
     ordinal bigint not null,
     provider_batch_id bigint not null,
+    window_no int2 not null default 0,
     attempt_no int2 not null default 1,
     backoff_s real,
     class text,
@@ -568,18 +569,20 @@ create table nightmill.attempt (
     sent_upstream boolean not null,
     model text,
     finish_reason text,
-    prompt_tokens int,
-    completion_tokens int,
-    cached_tokens int,
+    uncached_tokens int,
+    cache_read_tokens int,
     cache_write_tokens int,
+    output_tokens int,
     reasoning_tokens int,
+    prompt_tokens int generated always as
+        (uncached_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) stored,
     odd_usage jsonb,
     made_at timestamptz not null default clock_timestamp(),
     constraint attempt_usage_adds_up check (
-        coalesce(cached_tokens, 0) + coalesce(cache_write_tokens, 0) <= coalesce(prompt_tokens, 0)
-        and coalesce(reasoning_tokens, 0) <= coalesce(completion_tokens, 0)
-        and least(prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, 0) = 0
-        and (odd_usage is null or coalesce(prompt_tokens, completion_tokens) is null)
+        (uncached_tokens is not null or coalesce(cache_read_tokens, cache_write_tokens) is null)
+        and coalesce(reasoning_tokens, 0) <= coalesce(output_tokens, 0)
+        and least(uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens, reasoning_tokens, 0) = 0
+        and (odd_usage is null or coalesce(uncached_tokens, output_tokens) is null)
     )
 ) partition by list (batch_id);
 comment on column nightmill.attempt.attempt_no is 'Counts from 1 per item of a batch, capacity failures included';
@@ -588,9 +591,14 @@ comment on column nightmill.attempt.backoff_s is
 comment on column nightmill.attempt.class is 'null = accepted';
 comment on column nightmill.attempt.sent_upstream is
     'False where no model worked on the request, so that it is not paid: expired, cancelled, or refused';
-comment on column nightmill.attempt.cached_tokens is 'Part of prompt_tokens: read from the provider''s prompt cache';
-comment on column nightmill.attempt.cache_write_tokens is 'Part of prompt_tokens: written to the prompt cache';
-comment on column nightmill.attempt.reasoning_tokens is 'Part of completion_tokens: thought and not shown';
+comment on column nightmill.attempt.window_no is
+    'Which part of the item was asked for; 0 = all of it, an item that needs several requests numbers them';
+comment on column nightmill.attempt.uncached_tokens is
+    'Of the prompt, what neither came from the provider''s prompt cache nor was written to it';
+comment on column nightmill.attempt.cache_read_tokens is 'Of the prompt, what came from the prompt cache';
+comment on column nightmill.attempt.cache_write_tokens is 'Of the prompt, what was written to the prompt cache';
+comment on column nightmill.attempt.prompt_tokens is 'All of the prompt';
+comment on column nightmill.attempt.reasoning_tokens is 'Part of output_tokens: thought and not shown';
 comment on column nightmill.attempt.odd_usage is
     'What the provider wrote where its usage cannot be; no count of it is taken then, and no price made of it';
 
@@ -616,11 +624,13 @@ create table nightmill.result (
     model text not null,
     batch_id bigint not null,
     provider_batch_id bigint,
-    prompt_tokens int,
-    completion_tokens int,
-    cached_tokens int,
+    uncached_tokens int,
+    cache_read_tokens int,
     cache_write_tokens int,
+    output_tokens int,
     reasoning_tokens int,
+    prompt_tokens int generated always as
+        (uncached_tokens + coalesce(cache_read_tokens, 0) + coalesce(cache_write_tokens, 0)) stored,
     answered_at timestamptz not null default clock_timestamp()
 );
 create unique index result_effective on nightmill.result (key) where (effective);
@@ -752,8 +762,8 @@ create table nightmill.reuse_usage (
     batch_id bigint not null references nightmill.batch,
     answers bigint not null,
     prompt_tokens bigint not null,
-    completion_tokens bigint not null,
-    cached_tokens bigint not null default 0,
+    output_tokens bigint not null,
+    cache_read_tokens bigint not null default 0,
     cache_write_tokens bigint not null default 0,
     reasoning_tokens bigint not null default 0,
     estimated bigint not null
@@ -790,8 +800,8 @@ $$;
 
 -- The counts of a usage report; none of them where they cannot be, because they contradict one another or are no
 -- counts of tokens. The rules of providers/dialects/usage.py, for the sums of a whole batch.
-create function nightmill.reported_usage(usage jsonb, out prompt_tokens numeric, out cached_tokens numeric,
-    out cache_write_tokens numeric, out completion_tokens numeric, out reasoning_tokens numeric, out is_odd boolean)
+create function nightmill.reported_usage(usage jsonb, out prompt_tokens numeric, out cache_read_tokens numeric,
+    out cache_write_tokens numeric, out output_tokens numeric, out reasoning_tokens numeric, out is_odd boolean)
 language sql immutable set search_path = pg_catalog, pg_temp as $$
     with told as (
         select coalesce(nightmill.reported_number(usage, 'input_tokens'),
@@ -845,11 +855,10 @@ comment on function nightmill.reported_usage(jsonb) is 'Counts of a usage report
 -- each is counted once.
 create view nightmill.attempt_cost as
 select attempt.*, provider_batch.provider_id,
-    (price.input_per_million * (attempt.prompt_tokens - coalesce(attempt.cached_tokens, 0)
-            - coalesce(attempt.cache_write_tokens, 0))
-        + price.cached_input_per_million * coalesce(attempt.cached_tokens, 0)
+    (price.input_per_million * attempt.uncached_tokens
+        + price.cached_input_per_million * coalesce(attempt.cache_read_tokens, 0)
         + coalesce(price.cache_write_per_million, price.input_per_million) * coalesce(attempt.cache_write_tokens, 0)
-        + price.output_per_million * coalesce(attempt.completion_tokens, 0))
+        + price.output_per_million * coalesce(attempt.output_tokens, 0))
         / 1000000 * (1 - price.batch_discount) as cost
 from nightmill.attempt
 join nightmill.provider_batch using (batch_id, provider_batch_id)
@@ -869,11 +878,11 @@ comment on view nightmill.attempt_cost is 'Attempts with the provider''s batch i
 -- as the report has room.
 create view nightmill.provider_batch_usage as
 select provider_batch.batch_id, provider_batch.provider_batch_id, reported.prompt_tokens is not null as is_reported,
-    reported.prompt_tokens as reported_prompt_tokens, reported.cached_tokens as reported_cached_tokens,
-    reported.completion_tokens as reported_completion_tokens,
+    reported.prompt_tokens as reported_prompt_tokens, reported.cache_read_tokens as reported_cache_read_tokens,
+    reported.output_tokens as reported_output_tokens,
     reported.prompt_tokens - attributed.prompt_tokens as unattributed_prompt_tokens,
-    reported.cached_tokens - attributed.cached_tokens as unattributed_cached_tokens,
-    reported.completion_tokens - attributed.completion_tokens as unattributed_completion_tokens,
+    reported.cache_read_tokens - attributed.cache_read_tokens as unattributed_cache_read_tokens,
+    reported.output_tokens - attributed.output_tokens as unattributed_output_tokens,
     reported.cache_write_tokens as reported_cache_write_tokens,
     reported.reasoning_tokens as reported_reasoning_tokens,
     reported.cache_write_tokens - attributed.cache_write_tokens as unattributed_cache_write_tokens,
@@ -882,34 +891,34 @@ select provider_batch.batch_id, provider_batch.provider_batch_id, reported.promp
 from nightmill.provider_batch
 left join (
     select batch_id, provider_batch_id, coalesce(sum(prompt_tokens), 0) as prompt_tokens,
-        coalesce(sum(cached_tokens), 0) as cached_tokens, coalesce(sum(cache_write_tokens), 0) as cache_write_tokens,
-        coalesce(sum(completion_tokens), 0) as completion_tokens,
+        coalesce(sum(cache_read_tokens), 0) as cache_read_tokens, coalesce(sum(cache_write_tokens), 0) as cache_write_tokens,
+        coalesce(sum(output_tokens), 0) as output_tokens,
         coalesce(sum(reasoning_tokens), 0) as reasoning_tokens,
         bool_or(class is null or class = 'output' or prompt_tokens > 0) as answered
     from nightmill.attempt
     group by batch_id, provider_batch_id
 ) as counted using (batch_id, provider_batch_id)
 cross join lateral (
-    select coalesce(counted.prompt_tokens, 0) as prompt_tokens, coalesce(counted.cached_tokens, 0) as cached_tokens,
+    select coalesce(counted.prompt_tokens, 0) as prompt_tokens, coalesce(counted.cache_read_tokens, 0) as cache_read_tokens,
         coalesce(counted.cache_write_tokens, 0) as cache_write_tokens,
-        coalesce(counted.completion_tokens, 0) as completion_tokens,
+        coalesce(counted.output_tokens, 0) as output_tokens,
         coalesce(counted.reasoning_tokens, 0) as reasoning_tokens, coalesce(counted.answered, false) as answered
 ) as attributed
 cross join lateral nightmill.reported_usage(provider_batch.usage) as told
 cross join lateral (
     select case when told.prompt_tokens > 0 or not attributed.answered then told.prompt_tokens end as prompt_tokens,
-        coalesce(told.completion_tokens, attributed.completion_tokens) as completion_tokens
+        coalesce(told.output_tokens, attributed.output_tokens) as output_tokens
 ) as sums
 cross join lateral (
-    select sums.prompt_tokens, sums.completion_tokens,
-        coalesce(nullif(told.cached_tokens, 0), least(attributed.cached_tokens,
-            sums.prompt_tokens - coalesce(told.cache_write_tokens, 0))) as cached_tokens,
-        coalesce(nullif(told.reasoning_tokens, 0), least(attributed.reasoning_tokens, sums.completion_tokens))
+    select sums.prompt_tokens, sums.output_tokens,
+        coalesce(nullif(told.cache_read_tokens, 0), least(attributed.cache_read_tokens,
+            sums.prompt_tokens - coalesce(told.cache_write_tokens, 0))) as cache_read_tokens,
+        coalesce(nullif(told.reasoning_tokens, 0), least(attributed.reasoning_tokens, sums.output_tokens))
             as reasoning_tokens
 ) as most
 cross join lateral (
     select most.*, coalesce(nullif(told.cache_write_tokens, 0), least(attributed.cache_write_tokens,
-        most.prompt_tokens - most.cached_tokens)) as cache_write_tokens
+        most.prompt_tokens - most.cache_read_tokens)) as cache_write_tokens
 ) as reported
 where provider_batch.state in ('ENDED', 'COLLECTED');
 comment on view nightmill.provider_batch_usage is
@@ -1062,7 +1071,8 @@ begin
             case when merged then 'source_id, batch_id' else 'source_id' end);
     else
         execute pg_catalog.format('alter table nightmill.%I add primary key %s', child,
-            case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id)' else '(batch_id, ordinal)' end);
+            case parent when 'attempt' then '(batch_id, ordinal, provider_batch_id, window_no)'
+                else '(batch_id, ordinal)' end);
     end if;
     if parent = 'item' then
         execute pg_catalog.format('create unique index on nightmill.%I (source_id)', child);
@@ -1541,7 +1551,8 @@ grant select on nightmill.account_limit, nightmill.attempt, nightmill.attempt_co
     nightmill.stray_batch, nightmill.transition, nightmill.view_definition to nightmill_console;
 grant select (batch_id, ordinal, tokens) on nightmill.item to nightmill_console;
 grant select (batch_id, ordinal, kind, result_id) on nightmill.outcome to nightmill_console;
-grant select (result_id, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens)
+grant select (result_id, prompt_tokens, uncached_tokens, cache_read_tokens, cache_write_tokens, output_tokens,
+    reasoning_tokens)
     on nightmill.result to nightmill_console;
 
 -- The view provider_batch_usage calls the first two with the rights of whoever reads the view.

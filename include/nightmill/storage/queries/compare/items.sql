@@ -1,10 +1,9 @@
 with tried as (
     select ordinal, count(*) as attempts, coalesce(sum(prompt_tokens), 0) as prompt,
-        coalesce(sum(completion_tokens), 0) as completion,
-        coalesce(sum((coalesce(prompt_tokens, 0) - coalesce(cached_tokens, 0) - coalesce(cache_write_tokens, 0))
-            * %(input)s::float8 + coalesce(cached_tokens, 0) * %(cached)s::float8
+        coalesce(sum(output_tokens), 0) as completion,
+        coalesce(sum(coalesce(uncached_tokens, 0) * %(input)s::float8 + coalesce(cache_read_tokens, 0) * %(cached)s::float8
             + coalesce(cache_write_tokens, 0) * %(cache_write)s::float8
-            + coalesce(completion_tokens, 0) * %(output)s::float8), 0) as cost
+            + coalesce(output_tokens, 0) * %(output)s::float8), 0) as cost
     from nightmill.attempt
     where batch_id = %(batch_id)s
     group by ordinal

@@ -11,9 +11,9 @@ create temporary table if not exists arrived (
     answer jsonb,
     notes text[], -- null, like citations: there are none
     citations jsonb,
-    prompt_tokens int4,
-    completion_tokens int4,
-    cached_tokens int4,
+    uncached_tokens int4,
+    output_tokens int4,
+    cache_read_tokens int4,
     cache_write_tokens int4,
     reasoning_tokens int4,
     odd_usage jsonb,

@@ -1,12 +1,12 @@
 with stored as (
     insert into nightmill.result (result_id, key, job, tenant, source_id, source_version, content_hash, answer, notes,
-        citations, validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, prompt_tokens,
-        completion_tokens, cached_tokens, cache_write_tokens, reasoning_tokens, answered_at)
+        citations, validators_hash, contract_id, prompt_version, model, batch_id, provider_batch_id, uncached_tokens,
+        output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, answered_at)
     overriding system value
     select arrived.result_id, item.key, %(job)s, item.tenant, item.source_id, item.source_version, item.content_hash,
         arrived.answer, coalesce(arrived.notes, array[]::text[]), coalesce(arrived.citations, '[]'),
         %(validators_hash)s, %(contract_id)s, %(prompt_version)s, coalesce(arrived.model, ''), %(batch_id)s,
-        %(provider_batch_id)s, arrived.prompt_tokens, arrived.completion_tokens, arrived.cached_tokens,
+        %(provider_batch_id)s, arrived.uncached_tokens, arrived.output_tokens, arrived.cache_read_tokens,
         arrived.cache_write_tokens, arrived.reasoning_tokens, statement_timestamp()
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal

@@ -1,7 +1,7 @@
-insert into pg_temp.reusable (ordinal, domain, result_id, outdated, prompt_tokens, completion_tokens,
-    cached_tokens, cache_write_tokens, reasoning_tokens, estimated)
+insert into pg_temp.reusable (ordinal, domain, result_id, outdated, prompt_tokens, output_tokens,
+    cache_read_tokens, cache_write_tokens, reasoning_tokens, estimated)
 select item.ordinal, item.domain, result.result_id, result.validators_hash <> %(validators_hash)s,
-    coalesce(result.prompt_tokens, item.tokens), coalesce(result.completion_tokens, 0), coalesce(result.cached_tokens, 0),
+    coalesce(result.prompt_tokens, item.tokens), coalesce(result.output_tokens, 0), coalesce(result.cache_read_tokens, 0),
     coalesce(result.cache_write_tokens, 0), coalesce(result.reasoning_tokens, 0), result.prompt_tokens is null
 from nightmill.item
 join nightmill.result on result.key = item.key and result.effective

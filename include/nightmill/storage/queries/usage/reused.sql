@@ -2,8 +2,8 @@ select count(*) as requests,
     coalesce(sum(coalesce(result.prompt_tokens, (
         select item.tokens from nightmill.item where item.batch_id = %(batch_id)s and item.ordinal = outcome.ordinal
     ))), 0)::bigint as prompt,
-    coalesce(sum(result.completion_tokens), 0)::bigint as completion,
-    coalesce(sum(result.cached_tokens), 0)::bigint as cached,
+    coalesce(sum(result.output_tokens), 0)::bigint as completion,
+    coalesce(sum(result.cache_read_tokens), 0)::bigint as cached,
     count(*) filter (where result.prompt_tokens is null) as estimated,
     coalesce(sum(result.cache_write_tokens), 0)::bigint as cache_written,
     coalesce(sum(result.reasoning_tokens), 0)::bigint as reasoning

@@ -4,7 +4,7 @@ with reports as materialized (
     select * from reports where is_reported
 ), attempted as (
     select count(*) as requests, coalesce(sum(prompt_tokens), 0) as prompt,
-        coalesce(sum(completion_tokens), 0) as completion, coalesce(sum(cached_tokens), 0) as cached,
+        coalesce(sum(output_tokens), 0) as completion, coalesce(sum(cache_read_tokens), 0) as cached,
         coalesce(sum(cache_write_tokens), 0) as cache_written, coalesce(sum(reasoning_tokens), 0) as reasoning,
         count(*) filter (where odd_usage is not null) as odd
     from nightmill.attempt
@@ -18,8 +18,8 @@ with reports as materialized (
         and told.provider_batch_id is null
 ), unattributed as (
     select coalesce(sum(unattributed_prompt_tokens), 0) as prompt,
-        coalesce(sum(unattributed_completion_tokens), 0) as completion,
-        coalesce(sum(unattributed_cached_tokens), 0) as cached,
+        coalesce(sum(unattributed_output_tokens), 0) as completion,
+        coalesce(sum(unattributed_cache_read_tokens), 0) as cached,
         coalesce(sum(unattributed_cache_write_tokens), 0) as cache_written,
         coalesce(sum(unattributed_reasoning_tokens), 0) as reasoning
     from told

@@ -1,0 +1,1 @@
+"""What `make lint` checks beyond well-known tools."""

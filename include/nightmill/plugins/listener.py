@@ -1,0 +1,12 @@
+"""Makes marking a run as failed a cancel request. See docs/operations.md."""
+
+from airflow.plugins_manager import AirflowPlugin
+
+from nightmill.orchestration import listener
+
+
+class NightmillListener(AirflowPlugin):
+    """Registers the listener, nothing else."""
+
+    name = "nightmill_listener"
+    listeners = [listener]  # noqa: RUF012
