@@ -60,7 +60,7 @@ def submit(site: Site) -> Work:
     from nightmill.stages.run_shard import wake
 
     shards = open_shards(site)
-    return lambda: [wake(site.environment, site.job, one, fresh=True) for one in shards] and len(shards)
+    return lambda: [wake(site.environment, site.job, one, restarted=True) for one in shards] and len(shards)
 
 
 def collect(site: Site) -> Work:
@@ -70,7 +70,7 @@ def collect(site: Site) -> Work:
 
     shards = open_shards(site)
     Checker(site.job)
-    return lambda: sum(isinstance(wake(site.environment, site.job, one, fresh=False), Finished) for one in shards)
+    return lambda: sum(isinstance(wake(site.environment, site.job, one, restarted=False), Finished) for one in shards)
 
 
 def reconcile(site: Site) -> Work:

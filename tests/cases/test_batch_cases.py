@@ -112,7 +112,7 @@ def test_c35_c37_a_create_whose_reply_is_lost_is_adopted_and_paid_once(pipeline:
 def test_c38_a_long_retry_after_is_honoured(pipeline: Pipeline, headers: dict[str, str]) -> None:
     set_faults(pipeline.simulator, hold=True)
     _, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     set_faults(pipeline.simulator, hold=True, call={"route": POLL, "status": 429, "headers": headers, "times": None})
     waiting = pipeline.wake(shard)
     assert isinstance(waiting, Waiting)
@@ -124,8 +124,8 @@ def test_c38_a_retry_after_right_after_the_create_is_honoured_and_nothing_more_i
     slow = {"route": POLL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
     set_faults(pipeline.simulator, call=slow)
     _, shard = one_shard(pipeline)
-    for fresh in (True, False):  # the second one makes no call at all
-        waiting = pipeline.wake(shard, fresh=fresh)
+    for restarted in (True, False):  # the second one makes no call at all
+        waiting = pipeline.wake(shard, restarted=restarted)
         assert isinstance(waiting, Waiting)
         assert 290 < (waiting.until - pipeline.env.now()).total_seconds() <= 301
         assert [state for state, _, _ in provider_batches(pipeline)] == ["SUBMITTED"]
@@ -140,7 +140,7 @@ def test_c38_a_retry_after_for_one_batch_holds_for_all_batches_of_its_shard(pipe
     pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
     set_faults(pipeline.simulator, hold=True)
     _, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     assert [state for state, _, _ in provider_batches(pipeline)] == ["SUBMITTED", "SUBMITTED"]
     slow = {"route": POLL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
     set_faults(pipeline.simulator, hold=True, call=slow)
@@ -154,7 +154,7 @@ def test_c46_an_empty_account_stops_spending_and_costs_no_item_an_attempt(pipeli
     batch, shard = one_shard(pipeline)
     with pytest.raises(Blocked, match=r"4 lines of provider batch .* no budget left"):
         for _ in range(100):
-            pipeline.wake(shard, fresh=True)
+            pipeline.wake(shard, restarted=True)
     assert counts(pipeline, batch) == {"accepted": ITEMS - 4, "unsettled": 4}
     set_faults(pipeline.simulator)
     pipeline.drive([shard])
@@ -189,7 +189,7 @@ def test_c68_the_jobs_limits_bound_every_file(pipeline: Pipeline) -> None:
 
 def test_c94_a_worker_that_wakes_hours_after_the_end_collects_what_is_there(pipeline: Pipeline) -> None:
     batch, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     pipeline.clock_offset += timedelta(hours=30)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": ITEMS}
@@ -231,7 +231,7 @@ def test_a_status_that_nobody_knows_stops_spending_and_keeps_its_word(pipeline: 
 def test_of_a_batch_that_somebody_cancelled_at_the_provider_the_finished_part_is_kept(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator, hold=True, hold_after=8)
     batch, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     [(provider_id,)] = pipeline.sql("select provider_id from nightmill.provider_batch")
     until = time.monotonic() + 20
     while pipeline.simulator.books(summary=True)["executed"] < 8:

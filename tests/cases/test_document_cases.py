@@ -59,7 +59,7 @@ def test_c101_c103_readers_see_the_old_batch_whole_until_one_row_points_to_the_n
     set_faults(pipeline.simulator, hold=True, hold_after=8)
     batch = pipeline.freeze("run-2")
     shards = pipeline.plan(batch)
-    pipeline.wake(shards[0], fresh=True)
+    pipeline.wake(shards[0], restarted=True)
     assert seen() == [(20, 0)]
 
     set_faults(pipeline.simulator)

@@ -107,18 +107,18 @@ def _start_fork_server() -> None:
 
 def work(pipeline: Pipeline, shards: list[int]) -> None:
     """Drive shards in turn as their tasks and triggers would. What needs a person ends the worker."""
-    fresh, parent = dict.fromkeys(shards, True), multiprocessing.parent_process()
+    restarted, parent = dict.fromkeys(shards, True), multiprocessing.parent_process()
     assert parent is not None
-    while fresh and parent.is_alive():
-        for shard in tuple(fresh):
+    while restarted and parent.is_alive():
+        for shard in tuple(restarted):
             try:
-                finished = isinstance(pipeline.wake(shard, fresh=fresh[shard]), Finished)
+                finished = isinstance(pipeline.wake(shard, restarted=restarted[shard]), Finished)
             except Blocked:
                 raise
             except NightmillError:  # Airflow tries the task again
-                finished, fresh[shard] = False, True
+                finished, restarted[shard] = False, True
                 continue
-            fresh[shard] = False
+            restarted[shard] = False
             if finished:
-                del fresh[shard]
+                del restarted[shard]
         time.sleep(0.05)

@@ -69,7 +69,7 @@ def test_a_running_batch_shows_shards_items_provider_batches_tokens_and_cost(
     deployed.drive([first])
     assert re.search(r"^  to go     about \d+ seconds? at the pace so far$", said(capsys), re.M)
     set_faults(deployed.simulator, hold=True)
-    deployed.wake(second, fresh=True)
+    deployed.wake(second, restarted=True)
     text = said(capsys)
     lines = text.splitlines()
     assert lines[0] == f"notes: batch {batch.batch_id} RUNNING (shard {first} started)"

@@ -85,7 +85,7 @@ def test_a_waiting_shard_says_what_the_provider_says_and_when_it_looks_again(
 ) -> None:
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     done = "select requests_done from nightmill.provider_batch where raw_status = 'in_progress'"
     while pipeline.sql(done) != [(20,)]:
         pipeline.wake(shard)
@@ -104,7 +104,7 @@ def test_a_running_batch_sums_up_its_shards_and_links_to_each(pipeline: Pipeline
     batch = pipeline.freeze()
     first, second = pipeline.plan(batch)
     set_faults(pipeline.simulator, hold=True)
-    pipeline.wake(first, fresh=True)
+    pipeline.wake(first, restarted=True)
     page = text_of(browser, batch_page(DAG, "run-1"))
     assert "2 shards: 1 not started, 1 under way." in page
     assert "and says" in page
@@ -132,11 +132,11 @@ def test_a_shard_whose_task_failed_says_so_and_why_and_not_that_it_is_at_work(
 ) -> None:
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     store, pipeline.store = pipeline.store, pipeline.folder / "job.yaml"  # no folder
     set_faults(pipeline.simulator)
     with pytest.raises(NightmillError) as failed:
-        pipeline.drive([shard], fresh=False)
+        pipeline.drive([shard], restarted=False)
     page = text_of(browser, shard_page(DAG, shard))
     assert "at work" not in page
     assert re.search(r"Its task failed \d+ s ago: ", page)
@@ -144,14 +144,14 @@ def test_a_shard_whose_task_failed_says_so_and_why_and_not_that_it_is_at_work(
     assert "clear run_shard of this shard" in page
     assert f"The task of shard {shard} failed: its page says why." in text_of(browser, batch_page(DAG, "run-1"))
     pipeline.store = store
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     assert "Its task failed" not in text_of(browser, shard_page(DAG, shard))
 
 
 def test_a_shard_that_was_due_long_ago_is_not_said_to_be_at_work(pipeline: Pipeline, browser: TestClient) -> None:
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     pipeline.sql("update nightmill.shard set wake_at = now() - interval '5 minutes'")
     page = text_of(browser, shard_page(DAG, shard))
     assert "It was due 5 min ago" in page
@@ -169,7 +169,7 @@ def test_a_gate_that_nobody_configured_and_a_preview_are_called_so(pipeline: Pip
 def test_a_blocked_batch_says_what_to_do_and_which_task_to_clear(pipeline: Pipeline, browser: TestClient) -> None:
     batch, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, hold=True)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     with pipeline.env.ledger() as conn:
         batches.block(conn, batches.get(conn, batch.batch_id), "preflight", "The budget is used up.")
     for address in (batch_page(DAG, "run-1"), shard_page(DAG, shard)):

@@ -218,7 +218,7 @@ def test_where_absence_cannot_be_proved_the_wait_says_why_and_a_person_is_asked(
     set_faults(pipeline.simulator, drop_create_reply=1, **odd)
     batch = pipeline.freeze()
     shards = pipeline.plan(batch)
-    lines = [pipeline.wake(shards[0], fresh=True).line, pipeline.wake(shards[0]).line]
+    lines = [pipeline.wake(shards[0], restarted=True).line, pipeline.wake(shards[0]).line]
     assert any("not seen at the provider so far, and that proves nothing: " in line for line in lines)
     assert any(why in line for line in lines)
     later(pipeline, hours=hours)
@@ -290,9 +290,9 @@ def test_a_status_that_nobody_knows_is_polled_then_a_person_is_asked_and_it_goes
     set_faults(pipeline.simulator, hold=True, status_shown="paused_by_wizard")
     batch = pipeline.freeze()
     first, second = pipeline.plan(batch)
-    pipeline.wake(first, fresh=True)
+    pipeline.wake(first, restarted=True)
     assert "nothing more is sent" in pipeline.wake(first).line
-    assert isinstance(waited := pipeline.wake(second, fresh=True), Waiting)
+    assert isinstance(waited := pipeline.wake(second, restarted=True), Waiting)
     assert "nothing is sent while the provider shows the status 'paused_by_wizard'" in waited.line
     later(pipeline, hours=5.9)
     pipeline.wake(first)
@@ -304,7 +304,7 @@ def test_a_status_that_nobody_knows_is_polled_then_a_person_is_asked_and_it_goes
     assert "ALERT" in caplog.text
     assert calls(pipeline)[CREATE] == 1
     set_faults(pipeline.simulator)
-    pipeline.drive([first], SECONDS, fresh=False)
+    pipeline.drive([first], SECONDS, restarted=False)
     assert batch_of(pipeline, batch.batch_id).state is BatchState.RUNNING
-    pipeline.drive([second], SECONDS, fresh=False)
+    pipeline.drive([second], SECONDS, restarted=False)
     nothing_lost_and_paid_as_forced(pipeline, batch, items)

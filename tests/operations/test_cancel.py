@@ -54,7 +54,7 @@ def test_a_cancel_is_one_request_that_raises_the_generation_and_can_be_repeated(
     assert (first.batch.generation, first.batch.state_reason) == (2, "not needed")
     again = stage.run(pipeline.env, stage.Target(dag_id="nightmill_test", run_id="run-1"), "twice")
     assert (again.requested, again.batch.generation, again.batch.state_reason) == (False, 2, "not needed")
-    assert isinstance(pipeline.wake(shard, fresh=True), Finished)
+    assert isinstance(pipeline.wake(shard, restarted=True), Finished)
     assert pipeline.simulator.books(summary=True)["executed"] == 0
 
 
@@ -96,7 +96,7 @@ def test_a_provider_that_asks_to_be_left_alone_is_not_called_for_the_rest_of_the
     pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
     set_faults(pipeline.simulator, hold=True)
     batch, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     cancel(pipeline, batch.batch_id)
     slow = {"route": CANCEL, "status": 429, "headers": {"retry-after": "300"}, "times": None}
     set_faults(pipeline.simulator, hold=True, call=slow)
@@ -118,7 +118,7 @@ def test_a_run_after_a_cancel_waits_for_what_is_in_flight_and_executes_only_what
     set_faults(pipeline.simulator, hold=True, hold_after=10)
     again = pipeline.freeze("run-2")
     [shard] = pipeline.plan(again)
-    waiting = pipeline.wake(shard, fresh=True)
+    waiting = pipeline.wake(shard, restarted=True)
     assert isinstance(waiting, Waiting)
     assert "20 items wait for the answer that another batch is getting" in waiting.line
     assert len(pipeline.simulator.books()["batches"]) == 1  # nothing more was sent
@@ -134,7 +134,7 @@ def test_the_wait_for_a_cancelled_batch_is_bounded(pipeline: Pipeline) -> None:
     cancel(pipeline, batch_id)
     again = pipeline.freeze("run-2")
     [shard] = pipeline.plan(again)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     pipeline.sql("update nightmill.batch set ended_at = now() - interval '3 hours' where batch_id = %s", batch_id)
     set_faults(pipeline.simulator)
     pipeline.drive([shard])
@@ -262,4 +262,4 @@ def test_several_windings_down_at_a_time_count_everything_once(pipeline: Pipelin
         thread.join(30)
     assert [row[0] for row in provider_batches(pipeline)] == ["COLLECTED"]
     assert pipeline.sql("select count(*) from nightmill.result") == [(10,)]
-    assert isinstance(pipeline.wake(shard, fresh=True), Finished)
+    assert isinstance(pipeline.wake(shard, restarted=True), Finished)

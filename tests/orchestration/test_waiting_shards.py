@@ -47,7 +47,7 @@ def send(pipeline: Pipeline, count: int, monkeypatch: pytest.MonkeyPatch) -> lis
     ids = pipeline.plan(pipeline.freeze())
     assert len(ids) == count
     for shard_id in ids:
-        pipeline.wake(shard_id, fresh=True)
+        pipeline.wake(shard_id, restarted=True)
     pipeline.sql("update nightmill.shard set wake_at = now() + interval '1 hour'")
     define_connections(pipeline, monkeypatch)
     return ids

@@ -1,7 +1,7 @@
 """What clearing or marking a task does, row by row of the design's table, at the level of the stages.
 
-Clearing a task runs its stage again (run_shard with fresh=True, freeze with first_try=False); marking one as success
-or failed leaves its stage out.
+Clearing a task runs its stage again (run_shard with restarted=True, freeze with first_try=False); marking one as
+success or failed leaves its stage out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def waiting(pipeline: Pipeline) -> tuple[Batch, list[int]]:
     batch = pipeline.freeze()
     shards = pipeline.plan(batch)
     for shard in shards:
-        assert isinstance(pipeline.wake(shard, fresh=True), Waiting)
+        assert isinstance(pipeline.wake(shard, restarted=True), Waiting)
     return batch, shards
 
 
@@ -89,12 +89,12 @@ def test_clear_run_shard_re_attaches_and_works_only_on_that_shards_unsettled_ite
 ) -> None:
     batch, shards = waiting
     for _ in range(3):
-        assert isinstance(pipeline.wake(shards[0], fresh=True), Waiting)
+        assert isinstance(pipeline.wake(shards[0], restarted=True), Waiting)
     assert len(provider_batches(pipeline)) == 2
     set_faults(pipeline.simulator)
     pipeline.drive([shards[0]])
     settled = counts(pipeline, batch)["accepted"]
-    assert isinstance(pipeline.wake(shards[0], fresh=True), Finished)
+    assert isinstance(pipeline.wake(shards[0], restarted=True), Finished)
     assert counts(pipeline, batch)["accepted"] == settled
     finish(pipeline, batch, shards)
     assert len(provider_batches(pipeline)) == 2
@@ -160,7 +160,7 @@ def test_clear_anything_on_a_batch_that_has_data_or_is_a_dry_run_shows_the_recor
     assert answers["check_staging"] is answers["compare"] is answers["approve"] is None
     assert (answers["publish"] is not None) == (end == "PUBLISHED")
     for shard in shards:
-        finished = pipeline.wake(shard, fresh=True)
+        finished = pipeline.wake(shard, restarted=True)
         assert isinstance(finished, Finished)
         assert end in finished.line
         assert finished.fault is None

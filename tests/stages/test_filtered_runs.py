@@ -127,15 +127,15 @@ def test_a_run_of_low_priority_waits_while_others_fill_half_of_the_enqueued_limi
     pipeline.sql("update documents set version = '2', body = repeat(body, 3)")
     low = pipeline.freeze("low", params={"priority": "low"})
     shard, _ = pipeline.plan(low)
-    pipeline.wake(first, fresh=True)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(first, restarted=True)
+    pipeline.wake(shard, restarted=True)
     sent = dict(
         pipeline.sql("select batch_id, sum(prompt_tokens)::int from nightmill.provider_batch group by batch_id")
     )
     assert sent.keys() >= {normal.batch_id}
     assert sum(sent.values()) <= 1500
     normal_again = pipeline.freeze("normal-again")
-    pipeline.wake(pipeline.plan(normal_again)[0], fresh=True)
+    pipeline.wake(pipeline.plan(normal_again)[0], restarted=True)
     assert pipeline.sql("select sum(prompt_tokens)::int > 1500 from nightmill.provider_batch") == [(True,)]
 
 

@@ -16,7 +16,7 @@ from dev.practice_provider.server import RunningSimulator
 from nightmill.domain.errors import Blocked
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.providers.openai.transport import OpenAIBatches
-from nightmill.stages.run_shard import Waiting, refused
+from nightmill.stages.run_shard import Waiting, refused_file
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
 
@@ -83,7 +83,7 @@ def test_a_file_that_is_refused_whatever_is_in_it_ends_in_a_question_and_in_no_d
 ) -> None:
     break_lines(monkeypatch, *range(20))
     name_no_line(monkeypatch)
-    monkeypatch.setattr(refused, "MOST_IN_A_ROW", 6)
+    monkeypatch.setattr(refused_file, "MOST_IN_A_ROW", 6)
     batch, shard = one_shard(pipeline)
     with pytest.raises(Blocked, match=r"refused \d+ files of this shard, \d+ of them without one that it took"):
         pipeline.drive([shard])
@@ -189,7 +189,7 @@ def test_halving_finds_every_bad_item_and_sends_each_item_in_exactly_one_file(it
     bad = data.draw(st.sets(st.sampled_from(sorted(items)), max_size=3))
     wanted, refusals, found, taken = dict.fromkeys(sorted(items), 1), [], set(), set()
     for _ in range(12):
-        rest, apart = refused.suspects_apart(wanted, refusals, {})
+        rest, apart = refused_file.split_suspects(wanted, refusals, {})
         groups = [rest, *apart] if rest else apart
         assert sorted(one for group in groups for one in group) == sorted(wanted)
         for group in groups:

@@ -93,7 +93,7 @@ def test_a_cancelled_batch_takes_no_room_of_the_accounts_budget_once_it_is_wound
         f"  limits: {{enqueued_prompt_tokens: {batch.prompt_tokens}}}\n  poll_interval_s: 1",
     )
     set_faults(pipeline.simulator, hold=True)
-    assert isinstance(pipeline.wake(shard, fresh=True), Waiting)
+    assert isinstance(pipeline.wake(shard, restarted=True), Waiting)
     cancel(pipeline, batch.batch_id)
     set_faults(pipeline.simulator, hold=False)
     until = time.monotonic() + 20

@@ -17,7 +17,7 @@ from support.steps import batch_of
 
 from nightmill.jobs.settings.job import ProviderLimits
 from nightmill.stages.run_shard import render
-from nightmill.stages.run_shard.context import ShardContext
+from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import shards
 from nightmill.storage.fence import Holder
 
@@ -25,7 +25,7 @@ ITEMS = 40
 
 
 @pytest.fixture
-def context(pipeline: Pipeline, tmp_path: Path) -> Iterator[ShardContext]:
+def wake_up(pipeline: Pipeline, tmp_path: Path) -> Iterator[WakeUp]:
     """A wake-up over 40 documents of very different sizes."""
     draw = random.Random(7)
     pipeline.sql("delete from documents")
@@ -45,7 +45,7 @@ def context(pipeline: Pipeline, tmp_path: Path) -> Iterator[ShardContext]:
     [shard_id] = pipeline.plan(batch)
     with ExitStack() as stack:
         conn = stack.enter_context(pipeline.env.ledger())
-        yield ShardContext(
+        yield WakeUp(
             env=pipeline.env,
             conn=conn,
             provider=stack.enter_context(pipeline.env.provider(pipeline.live)),
@@ -59,10 +59,10 @@ def context(pipeline: Pipeline, tmp_path: Path) -> Iterator[ShardContext]:
         )
 
 
-def limit(context: ShardContext, requests: int, file_bytes: int) -> None:
+def limit(wake_up: WakeUp, requests: int, file_bytes: int) -> None:
     limits = ProviderLimits(requests_per_file=requests, bytes_per_file=file_bytes)
-    provider = context.live.provider.model_copy(update={"limits": limits})
-    context.live = context.live.model_copy(update={"provider": provider})
+    provider = wake_up.live.provider.model_copy(update={"limits": limits})
+    wake_up.live = wake_up.live.model_copy(update={"provider": provider})
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -73,16 +73,16 @@ def limit(context: ShardContext, requests: int, file_bytes: int) -> None:
     chosen=st.sets(st.integers(0, ITEMS - 1), min_size=1),
 )
 def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_they_may_be(
-    context: ShardContext, requests: int, file_bytes: int, budget: int | None, chosen: set[int]
+    wake_up: WakeUp, requests: int, file_bytes: int, budget: int | None, chosen: set[int]
 ) -> None:
-    limit(context, requests, file_bytes)
-    tokens = dict(shards.unsettled(context.conn, context.shard))
+    limit(wake_up, requests, file_bytes)
+    tokens = dict(shards.unsettled(wake_up.conn, wake_up.shard))
     wanted = {ordinal: tokens[ordinal] for ordinal in sorted(chosen)}
     sizes: dict[int, int] = {}
     files = []
     rest = dict(wanted)
     while rest:
-        file = render.one_file(context, "token", rest, {}, budget)
+        file = render.one_file(wake_up, "token", rest, {}, budget)
         lines = file.path.read_bytes().split(b"\n")[:-1]
         assert [orjson.loads(line)["custom_id"] for line in lines] == [f"token-0-{one}" for one in file.ordinals]
         sizes |= {ordinal: len(line) + 1 for ordinal, line in zip(file.ordinals, lines, strict=True)}
@@ -104,13 +104,13 @@ def test_files_hold_each_wanted_item_once_within_every_limit_and_are_as_full_as_
         )
 
 
-def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(context: ShardContext) -> None:
-    limit(context, 10, 1_024)
-    wanted = dict(shards.unsettled(context.conn, context.shard))
+def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(wake_up: WakeUp) -> None:
+    limit(wake_up, 10, 1_024)
+    wanted = dict(shards.unsettled(wake_up.conn, wake_up.shard))
     sent: set[int] = set()
     too_long: set[int] = set()
     while wanted:
-        file = render.one_file(context, "token", wanted, {}, None)
+        file = render.one_file(wake_up, "token", wanted, {}, None)
         sent |= set(file.ordinals)
         too_long |= set(file.too_long)
         for ordinal in (*file.ordinals, *file.too_long):
@@ -121,17 +121,17 @@ def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(context: S
     assert not sent & too_long
 
 
-def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(context: ShardContext) -> None:
+def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(wake_up: WakeUp) -> None:
     from nightmill.storage import provider_batches
     from nightmill.storage.provider_batches import Intent
 
-    wanted = dict(shards.unsettled(context.conn, context.shard))
+    wanted = dict(shards.unsettled(wake_up.conn, wake_up.shard))
     del wanted[3], wanted[17]
-    file = render.one_file(context, "token", wanted, {}, None)
+    file = render.one_file(wake_up, "token", wanted, {}, None)
     first = file.path.read_bytes()
     intent = Intent("notes", "token", "a", "openai", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
-    one = provider_batches.intend(context.conn, context.holder, intent)
+    one = provider_batches.intend(wake_up.conn, wake_up.holder, intent)
     assert one is not None
-    again = render.again(context, one)
+    again = render.rerender(wake_up, one)
     assert again.path.read_bytes() == first
     assert (again.ordinals, again.file_bytes) == (file.ordinals, file.file_bytes)

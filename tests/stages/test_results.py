@@ -102,7 +102,7 @@ def test_lines_without_budget_block_the_batch_and_cost_no_attempt(pipeline: Pipe
 
 def _wake_to_the_end(pipeline: Pipeline, shard: int) -> None:
     for attempt in range(100):
-        if isinstance(pipeline.wake(shard, fresh=attempt == 0), Finished):
+        if isinstance(pipeline.wake(shard, restarted=attempt == 0), Finished):
             return
         time.sleep(0.05)
 
@@ -264,7 +264,7 @@ def test_after_a_cancel_in_mid_ingest_nothing_more_reaches_staging(
     for table in ("rows_notes", "outcome", "attempt"):
         assert pipeline.sql(f"select count(*) from nightmill.{table}") == [(12,)], table
     assert pipeline.sql("select rows from nightmill.quarantine") == [(6,)]
-    finished = pipeline.wake(shard, fresh=True)
+    finished = pipeline.wake(shard, restarted=True)
     assert isinstance(finished, Finished)
     assert "CANCELLED (asked for)" in finished.line
     assert pipeline.sql("select count(*) from nightmill.rows_notes") == [(12,)]
@@ -290,7 +290,7 @@ def test_one_provider_batch_that_needs_a_person_keeps_no_other_from_being_collec
     pipeline.edit("job.yaml", "poll_interval_s: 1", "poll_interval_s: 1\n  limits: {requests_per_file: 10}")
     set_faults(pipeline.simulator, hold=True)
     batch, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     [(first,), (_,)] = pipeline.sql("select provider_id from nightmill.provider_batch order by provider_batch_id")
     set_faults(pipeline.simulator)
     real = OpenAIBatches.poll
@@ -311,7 +311,7 @@ def test_one_provider_batch_that_needs_a_person_keeps_no_other_from_being_collec
     pipeline.wake(shard)
     pipeline.clock_offset += timedelta(hours=6, seconds=1)
     for _ in range(40):
-        assert "nobody knows this status" in pipeline.wake(shard, fresh=True).line
+        assert "nobody knows this status" in pipeline.wake(shard, restarted=True).line
         assert "'paused_by_wizard'" in batch_of(pipeline, batch.batch_id).state_reason
         if counts(pipeline, batch).get("accepted") == 10:
             break

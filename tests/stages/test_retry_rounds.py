@@ -116,7 +116,7 @@ def test_a_provider_is_left_alone_for_a_day_at_most(pipeline: Pipeline, seconds:
     _, shard = one_shard(pipeline)
     with slowing_down(retry_after=seconds) as (address, _):
         pipeline.base_url = address
-        waiting = pipeline.wake(shard, fresh=True)
+        waiting = pipeline.wake(shard, restarted=True)
     assert isinstance(waiting, Waiting)
     assert timedelta(hours=23) < waiting.until - pipeline.env.now() <= timedelta(hours=24)
 
@@ -131,7 +131,7 @@ def test_a_provider_that_names_a_time_is_left_alone_until_then(pipeline: Pipelin
     batch, shard = one_shard(pipeline)
     with slowing_down(**headers) as (address, calls):
         pipeline.base_url = address
-        asked = pipeline.wake(shard, fresh=True)
+        asked = pipeline.wake(shard, restarted=True)
         assert isinstance(asked, Waiting)
         assert timedelta(seconds=850) < asked.until - pipeline.env.now() <= timedelta(seconds=901)
         before = len(calls)

@@ -37,7 +37,7 @@ def test_a_batch_whose_create_reply_was_lost_is_adopted_by_the_next_wake_up_and_
     pipeline.edit("job.yaml", "quiet_period_s: 0", "quiet_period_s: 600")
     batch, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, **{fault: 1})
-    first = pipeline.wake(shard, fresh=True)
+    first = pipeline.wake(shard, restarted=True)
     assert "ended without an answer" in first.line
     assert [row[0] for row in provider_batches(pipeline)] == ["CREATING"]
 
@@ -56,7 +56,7 @@ def test_c26_what_another_account_may_have_accepted_is_asked_about_and_never_sen
 ) -> None:
     _, shard = one_shard(pipeline)
     set_faults(pipeline.simulator, drop_create_reply=1)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     other = start_simulator()
 
     pipeline.base_url = other.base_url
@@ -76,7 +76,7 @@ def test_a_batch_that_the_provider_does_not_list_counts_as_absent_only_after_the
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", _never_arrives)
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     for _ in range(3):
         assert "not seen at the provider so far" in pipeline.wake(shard).line
     assert pipeline.simulator.books(summary=True)["batches"] == []
@@ -98,7 +98,7 @@ def test_a_second_lost_reply_has_a_quiet_period_of_its_own(pipeline: Pipeline, m
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", _never_arrives)
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     pipeline.sql("update nightmill.provider_batch set creating_at = creating_at - interval '700 seconds'")
     set_faults(pipeline.simulator, drop_create_reply=1)
     with monkeypatch.context() as patch:
@@ -124,7 +124,7 @@ def test_a_create_that_arrives_after_its_batch_was_given_up_finds_no_input_file(
     batch, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", delayed)
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     pipeline.clock_offset += timedelta(seconds=10)
     pipeline.drive([shard])
     [(_, file_id, token)] = late
@@ -151,11 +151,11 @@ def test_an_unreachable_provider_is_waited_for_and_asked_once_per_wake_up(
 
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "stage_input", upload)
-        decision = pipeline.wake(shard, fresh=True)
+        decision = pipeline.wake(shard, restarted=True)
     assert isinstance(decision, Waiting)
     assert len(calls) == 1
     assert timedelta(seconds=70) < decision.until - pipeline.env.now() <= timedelta(seconds=77)
-    pipeline.wake(shard, fresh=True)  # a person clears the task rather than wait
+    pipeline.wake(shard, restarted=True)  # a person clears the task rather than wait
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 20}
     assert len([row for row in provider_batches(pipeline) if row[0] == "COLLECTED"]) == 4
@@ -190,7 +190,7 @@ def test_a_window_that_the_provider_does_not_have_is_shown_and_a_new_run_with_an
     assert "Remedy: Correct provider.completion_window in job.yaml, then cancel this run and start a new one" in said
     pipeline.edit("job.yaml", "completion_window: 7d", "completion_window: 24h")
     with pytest.raises(Blocked, match="must be 24h"):
-        pipeline.wake(shard, fresh=True)  # clearing it changes nothing, as the remedy says
+        pipeline.wake(shard, restarted=True)  # clearing it changes nothing, as the remedy says
     cancel(pipeline, batch.batch_id)
     following = pipeline.freeze("run-2")
     pipeline.drive(pipeline.plan(following))
@@ -261,18 +261,18 @@ def test_a_wrong_key_blocks_the_batch_and_names_the_connection(
     batch = pipeline.freeze()
     first, second = pipeline.plan(batch)
     with pytest.raises(Blocked, match=r"connection 'provider'.*Remedy: Check key"):
-        pipeline.wake(first, fresh=True)
+        pipeline.wake(first, restarted=True)
     assert batch_of(pipeline, batch.batch_id).state is BatchState.BLOCKED
 
     # While the batch waits for a person nothing is sent, whoever wakes up; a shard that waits waits long.
     pipeline.simulator = right
-    waiting = pipeline.wake(second, fresh=True)
+    waiting = pipeline.wake(second, restarted=True)
     assert isinstance(waiting, Waiting)
     assert waiting.until - pipeline.env.now() > timedelta(seconds=290)
     assert isinstance(pipeline.wake(first), Waiting)
     assert right.books(summary=True)["batches"] == []
 
-    pipeline.wake(first, fresh=True)  # cleared
+    pipeline.wake(first, restarted=True)  # cleared
     pipeline.drive([first, second])
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)
@@ -285,17 +285,17 @@ def test_in_a_blocked_batch_other_shards_collect_what_is_paid_and_send_nothing(
     set_faults(right, hold=True, line_error=[{"match": "-15$", "times": 1}])
     batch = pipeline.freeze()
     first, second = pipeline.plan(batch)
-    pipeline.wake(second, fresh=True)
+    pipeline.wake(second, restarted=True)
     pipeline.simulator = wrong
     with pytest.raises(Blocked):
-        pipeline.wake(first, fresh=True)
+        pipeline.wake(first, restarted=True)
     pipeline.simulator = right
     set_faults(right, hold=False, line_error=[{"match": "-15$", "times": 1}])
     wake_until(pipeline, second, "COLLECTED")
     assert "not sent: the batch is BLOCKED" in pipeline.wake(second).line
     assert counts(pipeline, batch)["accepted"] > 0
     assert len(right.books(summary=True)["batches"]) == 1
-    pipeline.wake(first, fresh=True)
+    pipeline.wake(first, restarted=True)
     pipeline.drive([first, second])
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)
@@ -312,7 +312,7 @@ def test_a_stale_worker_creates_nothing(pipeline: Pipeline, monkeypatch: pytest.
 
     monkeypatch.setattr(OpenAIBatches, "stage_input", upload)
     with pytest.raises(StaleWriter):
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     pipeline.drive([shard])
     assert len(pipeline.simulator.books(summary=True)["batches"]) == 1
     paid_once(pipeline, 20)
@@ -321,10 +321,10 @@ def test_a_stale_worker_creates_nothing(pipeline: Pipeline, monkeypatch: pytest.
 def test_keys_that_another_batch_of_the_job_carries_wait_and_are_then_reused(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator, hold=True)
     first, first_shard = one_shard(pipeline)
-    pipeline.wake(first_shard, fresh=True)
+    pipeline.wake(first_shard, restarted=True)
     second = pipeline.freeze("run-2")
     [second_shard] = pipeline.plan(second)
-    waiting = pipeline.wake(second_shard, fresh=True)
+    waiting = pipeline.wake(second_shard, restarted=True)
     assert isinstance(waiting, Waiting)
     assert "20 items wait for the answer that another batch is getting" in waiting.line
     assert len(provider_batches(pipeline)) == 1
@@ -349,11 +349,11 @@ def test_of_two_batches_that_render_the_same_keys_at_once_only_one_sends_them(
     def overtaken(*arguments: Any) -> render.RequestFile:
         monkeypatch.setattr(render, "one_file", real)
         file = real(*arguments)
-        pipeline.wake(second_shard, fresh=True)
+        pipeline.wake(second_shard, restarted=True)
         return file
 
     monkeypatch.setattr(render, "one_file", overtaken)
-    assert "were sent by another batch just now" in pipeline.wake(first_shard, fresh=True).line
+    assert "were sent by another batch just now" in pipeline.wake(first_shard, restarted=True).line
     pipeline.drive([second_shard])
     pipeline.drive([first_shard])
     assert (counts(pipeline, first), counts(pipeline, second)) == ({"reused": 20}, {"accepted": 20})
@@ -367,13 +367,13 @@ def test_an_intent_left_by_a_dead_worker_is_not_sent_while_the_batch_is_blocked(
     first, second = pipeline.plan(batch)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(OpenAIBatches, "stage_input", _dies)
-        pipeline.wake(first, fresh=True)
+        pipeline.wake(first, restarted=True)
     pipeline.sql(
         "update nightmill.batch set state = 'BLOCKED', blocked_from = 'RUNNING', blocked_by = %s", f"shard {second}"
     )
     assert "is not sent: the batch is BLOCKED" in pipeline.wake(first).line
     assert pipeline.simulator.books(summary=True)["batches"] == []
-    pipeline.wake(second, fresh=True)
+    pipeline.wake(second, restarted=True)
     pipeline.drive([first, second])
     assert counts(pipeline, batch) == {"accepted": 20}
     paid_once(pipeline, 20)
@@ -388,7 +388,7 @@ def test_a_provider_batch_that_the_provider_does_not_know_any_more_needs_a_perso
 ) -> None:
     set_faults(pipeline.simulator, hold=True)
     _, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
 
     def gone(*_: Any) -> None:
         raise ProviderUnavailable("404", "wait")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
 import pytest
 from psycopg import errors
@@ -15,6 +16,7 @@ from support.ledger import Ledger
 
 from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.failures import Failure, FailureClass
+from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
 from nightmill.storage import batches, fence, provider_batches, settlement, shards
 from nightmill.storage.batches import Batch
@@ -68,14 +70,15 @@ def test_a_stale_writer_commits_nothing_after_a_cancel(ledger: Ledger) -> None:
 
 
 def test_a_stale_writer_commits_nothing_after_a_takeover(ledger: Ledger) -> None:
+    seen = Snapshot("batch_1", BatchStatus.ENDED, "completed")
     batch, ((taken, old, one),) = ingesting(ledger, 10, 1)
     _, new = ledger.taken(batch, taken)
     with ledger.writer() as writer:
         for stale in (
             lambda: fence.enter(writer, old),
-            lambda: shards.move(writer, taken, old, ShardState.SETTLED, "late"),
-            lambda: provider_batches.move(writer, old, one, ProviderBatchState.COLLECTED, "late"),
-            lambda: provider_batches.record_poll(writer, old, one, "completed", None),
+            lambda: shards._edge(writer, taken, old, ShardState.SETTLED, "late"),
+            lambda: provider_batches._edge(writer, old, one, ProviderBatchState.COLLECTED, "late"),
+            lambda: provider_batches.polled(writer, old, one, seen, datetime.now(UTC)),
         ):
             with pytest.raises(StaleWriter):
                 stale()
@@ -210,8 +213,8 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
             lost = Arrival(first, Failure(FailureClass.TRANSIENT, "lost_line", "x"))
             settlement.arrive(conn, made, [lost], ledger.settling(batch))
             conn.commit()
-            provider_batches.move(conn, holder, made, ProviderBatchState.ABANDONED, "test")
-            shards.move(conn, taken, holder, ShardState.RETRY_WAIT, "test")
+            provider_batches._edge(conn, holder, made, ProviderBatchState.ABANDONED, "test")
+            shards._edge(conn, taken, holder, ShardState.RETRY_WAIT, "test")
         return "took a shard"
 
     def block_or_go_on(dice: random.Random) -> str:

@@ -163,9 +163,9 @@ def test_the_code_refuses_a_stale_edge_before_the_database_must(ledger: Ledger) 
     with ledger.writer() as conn:
         with pytest.raises(IllegalTransition, match="cannot go from RUNNING to PUBLISHED"):
             batches.move(conn, batch, BatchState.PUBLISHED, "test")
-        shards.move(conn, taken, holder, ShardState.RETRY_WAIT, "test")
+        shards._edge(conn, taken, holder, ShardState.RETRY_WAIT, "test")
         with pytest.raises(IllegalTransition, match="no longer RUNNING"):
-            shards.move(conn, taken, holder, ShardState.SETTLED, "test")
+            shards._edge(conn, taken, holder, ShardState.SETTLED, "test")
         conn.commit()
         batches.move(conn, batch, BatchState.VALIDATING, "test")
         with pytest.raises(IllegalTransition, match="no longer RUNNING"):

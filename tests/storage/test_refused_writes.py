@@ -146,7 +146,7 @@ def test_two_live_provider_batches_never_carry_the_same_item(ledger: Ledger) -> 
     )
     assert ledger.refused(overlapping) == errors.ExclusionViolation.sqlstate
     with ledger.writer() as conn:
-        provider_batches.move(conn, holder, one, ProviderBatchState.ABANDONED, "test")
+        provider_batches._edge(conn, holder, one, ProviderBatchState.ABANDONED, "test")
         conn.execute(overlapping)  # the items of an abandoned one are free again
     assert other.batch_id == batch.batch_id
 

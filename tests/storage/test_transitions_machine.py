@@ -57,10 +57,10 @@ def machine(ledger: Ledger) -> type[RuleBasedStateMachine]:
         def move_shard(self, to: ShardState) -> None:
             with ledger.writer() as conn:
                 if to in SHARD_EDGES[self.shard.state] or to is self.shard.state:
-                    self.shard = shards.move(conn, self.shard, self.holder, to, "walk")
+                    self.shard = shards._edge(conn, self.shard, self.holder, to, "walk")
                 else:
                     with pytest.raises(IllegalTransition):
-                        shards.move(conn, self.shard, self.holder, to, "walk")
+                        shards._edge(conn, self.shard, self.holder, to, "walk")
 
         @rule(to=st.sampled_from(ProviderBatchState))
         def move_provider_batch(self, to: ProviderBatchState) -> None:
@@ -69,10 +69,10 @@ def machine(ledger: Ledger) -> type[RuleBasedStateMachine]:
                 if to is ProviderBatchState.SUBMITTED:
                     facts["provider_id"] = f"at-provider-{self.sent.provider_batch_id}"
                 if to in PROVIDER_BATCH_EDGES[self.sent.state]:
-                    self.sent = provider_batches.move(conn, self.holder, self.sent, to, "walk", **facts)
+                    self.sent = provider_batches._edge(conn, self.holder, self.sent, to, "walk", **facts)
                 else:
                     with pytest.raises(IllegalTransition):
-                        provider_batches.move(conn, self.holder, self.sent, to, "walk", **facts)
+                        provider_batches._edge(conn, self.holder, self.sent, to, "walk", **facts)
 
         @rule()
         def take_over(self) -> None:
@@ -86,7 +86,7 @@ def machine(ledger: Ledger) -> type[RuleBasedStateMachine]:
             if self.stale == self.holder:
                 return
             with ledger.writer() as conn, pytest.raises(StaleWriter):
-                shards.move(conn, self.shard, self.stale, self.shard.state, "late")
+                shards._edge(conn, self.shard, self.stale, self.shard.state, "late")
 
         @rule()
         def cancel(self) -> None:

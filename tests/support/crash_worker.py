@@ -77,13 +77,13 @@ def say(line: str) -> None:
 def drive(pipeline: Pipeline, shard: int) -> None:
     """Wake a shard to its end. The provider ends no batch while the shard is awake and every batch while it waits, so
     that each run takes the same steps."""
-    fresh, finished = True, False
+    restarted, finished = True, False
     while not finished:
         hold(pipeline, True)
-        finished = isinstance(pipeline.wake(shard, fresh=fresh), Finished)
+        finished = isinstance(pipeline.wake(shard, restarted=restarted), Finished)
         hold(pipeline, False)
         wait_for_the_provider(pipeline)
-        fresh = False
+        restarted = False
 
 
 def wound_down(pipeline: Pipeline, _: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import count, pairwise
 from typing import Any
 
@@ -11,7 +11,8 @@ import psycopg
 from psycopg import sql as composed
 
 from nightmill.domain.gates import GATES, Word
-from nightmill.domain.states import BatchState, ProviderBatchState
+from nightmill.domain.snapshots import BatchStatus, Snapshot
+from nightmill.domain.states import BatchState
 from nightmill.jobs.contract import JobDefinition
 from nightmill.storage import (
     batches,
@@ -258,15 +259,13 @@ class Ledger:
 
     def ended(self, holder: fence.Holder, one: ProviderBatch) -> ProviderBatch:
         """Take an intent to ENDED."""
-        steps: list[tuple[ProviderBatchState, dict[str, Any]]] = [
-            (ProviderBatchState.CREATING, {"input_ref": f"file-{one.token}"}),
-            (ProviderBatchState.SUBMITTED, {"provider_id": f"batch-{one.token}", "adopted": False}),
-            (ProviderBatchState.ENDED, {"result_refs": {"output": "out"}}),
-        ]
+        seen = Snapshot(f"batch-{one.token}", BatchStatus.ENDED, "completed", result_refs={"output": "out"})
         with self.writer() as conn:
-            for state, facts in steps:
-                one = provider_batches.move(conn, holder, one, state, "test", **facts)
-        return one
+            one = provider_batches.staged(conn, holder, one, f"file-{one.token}")
+            one = provider_batches.create_goes_out(conn, holder, one)
+            one = provider_batches.created(conn, holder, one, seen)
+            one = provider_batches.polled(conn, holder, one, seen, datetime.now(UTC))
+            return provider_batches.ended(conn, holder, one)
 
     def store_results(self, batch: Batch) -> None:
         """An effective result for each item of a batch."""

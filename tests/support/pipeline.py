@@ -173,16 +173,16 @@ class Pipeline:
         plan.run(self.env, batch.batch_id)
         return [shard.shard_id for shard in preflight.run(self.env, self.live, batch.batch_id)]
 
-    def wake(self, shard_id: int, *, fresh: bool = False) -> Finished | Waiting:
-        return wake(self.env, self.live, shard_id, fresh=fresh)
+    def wake(self, shard_id: int, *, restarted: bool = False) -> Finished | Waiting:
+        return wake(self.env, self.live, shard_id, restarted=restarted)
 
-    def drive(self, shard_ids: Sequence[int], seconds: float = 60, *, fresh: bool = True) -> None:
+    def drive(self, shard_ids: Sequence[int], seconds: float = 60, *, restarted: bool = True) -> None:
         """Wake the shards in turn until all are finished. Long pauses that shards make on purpose are jumped over."""
         open_ids, until = list(shard_ids), time.monotonic() + seconds
         while open_ids:
-            woken = {one: self.wake(one, fresh=fresh) for one in open_ids}
+            woken = {one: self.wake(one, restarted=restarted) for one in open_ids}
             assert time.monotonic() < until, f"shards {open_ids} did not finish in {seconds} s"
-            open_ids, fresh = [one for one, decision in woken.items() if isinstance(decision, Waiting)], False
+            open_ids, restarted = [one for one, decision in woken.items() if isinstance(decision, Waiting)], False
             pauses = [one for one in woken.values() if isinstance(one, Waiting) and any(map(one.line.count, _PAUSES))]
             if pauses and len(pauses) == len(open_ids):
                 self.turn_clock_to(min(one.until for one in pauses))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nightmill.domain.steps import ENDINGS
+
 _SHARD = "stages/run_shard"
 _STUCK = "alert of nightmill_maintenance"
 
@@ -27,7 +29,7 @@ WAITS = (
         "its own time, at most 24 h; a change at the provider wakes it sooner",
         f"an hour after that time: {_STUCK}",
         (
-            f"{_SHARD}/context.py:ShardContext.look_again_in",
+            f"{_SHARD}/wake_up.py:WakeUp.look_again_in",
             f"{_SHARD}/wake.py:_wait",
             "orchestration/sensor.py:ShardSensor._drive",
             "orchestration/trigger.py:ShardTrigger.run",
@@ -35,50 +37,21 @@ WAITS = (
             "orchestration/poller.py:ShardPoller._tick",
         ),
     ),
+    *(
+        Wait(f"a provider batch, for {what}", ending.until, ending.alert, (f"{_SHARD}/follow.py:_wait",))
+        for what, ending in ENDINGS.items()
+    ),
     Wait(
-        "a file, to be uploaded and sent (INTENT)",
-        "6 h",
+        "a provider batch that a person is asked about, and that goes on by itself where the provider answers",
+        "its next look, which is as far off as the waits above say",
+        f"an ALERT in the shard's log, or an {_STUCK}",
+        (f"{_SHARD}/follow.py:_ask",),
+    ),
+    Wait(
+        "a provider batch that lasts too long in one state",
+        "6 h on our side; at the provider 6 h while it is validated, else 30 h",
         _STUCK,
-        (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
-    ),
-    Wait(
-        "a create call without an answer (CREATING)",
-        "create timeout + quiet period, then it is sent anew; 6 h where the provider cannot be asked",
-        _STUCK,
-        (f"{_SHARD}/advance.py:provider_batch", f"{_SHARD}/lost_create.py:looked_for"),
-    ),
-    Wait(
-        "a create call whose reply was lost, where the provider's listing proves nothing",
-        "an hour after the quiet period, at once where there is no listing",
-        "the batch is BLOCKED: [lost creates](#lost-creates)",
-        (f"{_SHARD}/lost_create.py:_cannot_tell",),
-    ),
-    Wait(
-        "a provider batch, to end (SUBMITTED)",
-        "30 h (6 h while it is validated), then it is cancelled at the provider and the rest is sent again; 48 h where "
-        "that does not help",
-        f"{_STUCK}; after 48 h the batch is BLOCKED",
-        (
-            f"{_SHARD}/poll.py:known",
-            f"{_SHARD}/poll.py:submitted",
-            f"{_SHARD}/poll.py:refuse_overdue",
-            "upkeep/stuck.py:_stopped",
-        ),
-    ),
-    Wait(
-        "an ended provider batch, for answers, counts or files that it owes",
-        "provider.results_grace_s (15 min), then what is there counts; a file that holds paid answers and is never "
-        "named: 48 h",
-        "the shard's log, with what was sent, answered and counted; the lines are lost ones. For a file: the batch is "
-        "BLOCKED",
-        (f"{_SHARD}/awaited.py:may_come", f"{_SHARD}/awaited.py:until"),
-    ),
-    Wait(
-        "a provider batch in a status that nobody knows; nothing else is sent meanwhile",
-        "provider.unknown_status_s (6 h), then a person is asked; it is polled on, and goes on by itself once the "
-        "status is known",
-        "an ALERT in the shard's log, and the batch is BLOCKED without a failed task; after 48 h its task fails",
-        (f"{_SHARD}/poll.py:_unknown", f"{_SHARD}/breaker.py:most_now"),
+        ("domain/deadlines.py:overdue", "upkeep/stuck.py:_stopped"),
     ),
     Wait(
         "files, while their account's queue is full or it asks to slow down",
@@ -90,13 +63,7 @@ WAITS = (
         "a batch of a new contract, for its pilot; one that failed alike, for its probe",
         "the end of those few requests, as of every provider batch",
         "the shard's log; a batch whose pilot failed is BLOCKED: [the breaker](#the-breaker)",
-        (f"{_SHARD}/breaker.py:most_now", f"{_SHARD}/send.py:_intended"),
-    ),
-    Wait(
-        "an ended provider batch, to be collected (ENDED)",
-        "6 h",
-        _STUCK,
-        (f"{_SHARD}/advance.py:provider_batch", "domain/deadlines.py:overdue"),
+        (f"{_SHARD}/breaker.py:most_now", f"{_SHARD}/send.py:_intended_now"),
     ),
     Wait(
         "a cut download",
@@ -115,17 +82,18 @@ WAITS = (
         "retry.max_delay_s, as often as retry.max_attempts allows",
         "dead letters",
         (
-            f"{_SHARD}/send.py:what_is_due",
+            f"{_SHARD}/send.py:send_due",
             f"{_SHARD}/send.py:_postpone",
-            f"{_SHARD}/collect.py:results",
-            f"{_SHARD}/refused.py:as_a_whole",
+            f"{_SHARD}/collect.py:Collection.settle",
+            f"{_SHARD}/follow.py:_abandon",
+            f"{_SHARD}/refused_file.py:handle",
         ),
     ),
     Wait(
         "items, for room in the account's enqueued tokens",
         "no end of its own: capacity fails no item; what a cancelled batch holds counts for 24 h at most",
         f"after 24 h without progress: {_STUCK}, with the reason",
-        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/refused.py:as_a_whole", "upkeep/stuck.py:_shards"),
+        (f"{_SHARD}/send.py:_no_room", f"{_SHARD}/refused_file.py:handle", "upkeep/stuck.py:_shards"),
     ),
     Wait(
         "a shard, where the provider asked to be left alone (Retry-After)",
@@ -153,7 +121,7 @@ WAITS = (
         "a BLOCKED batch, or one whose task failed, for a person",
         "maintenance.abandoned_after_s (7 days), then it is cancelled",
         "the failed task; then " + _STUCK,
-        (f"{_SHARD}/advance.py:_until_submitted", f"{_SHARD}/send.py:what_is_due", "upkeep/abandoned.py:run"),
+        (f"{_SHARD}/send.py:send_due", "upkeep/abandoned.py:run"),
     ),
     Wait(
         "a cancelled batch, to be wound down",

@@ -7,6 +7,7 @@ from nightmill.domain.snapshots import Snapshot
 from nightmill.domain.states import ProviderBatchState
 from nightmill.services.environment import Environment
 from nightmill.storage import batches, contracts, provider_batches, shards
+from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
 
 
@@ -30,15 +31,14 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
             if taken_as is None:
                 if one.input_ref is not None:  # a call that is still on its way then finds nothing to execute
                     provider.transport.discard_input(one.input_ref)
-                to, reason, facts = ProviderBatchState.ABANDONED, "a person says that the provider did not take it", {}
-            else:
-                found = provider.transport.poll(taken_as)
-                _refuse_another(one, found)
-                to, reason = ProviderBatchState.SUBMITTED, "a person says that the provider took it"
-                facts = {"provider_id": found.provider_id, "adopted": True, "raw_status": found.raw_status}
-        done = provider_batches.move(conn, holder, one, to, reason, **facts)
-        conn.commit()
-        return done
+                with writing(conn, holder):
+                    return provider_batches.abandoned(
+                        conn, holder, one, "a person says that the provider did not take it"
+                    )
+            found = provider.transport.poll(taken_as)
+            _refuse_another(one, found)
+            with writing(conn, holder):
+                return provider_batches.created(conn, holder, one, found, "a person says that the provider took it")
 
 
 def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:

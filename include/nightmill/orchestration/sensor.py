@@ -26,14 +26,14 @@ class ShardSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> None:
         """A first run, a retry, or a task that somebody cleared."""
-        self._drive(fresh=True)
+        self._drive(restarted=True)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """The trigger saw something to do."""
         self.log.info("woken: %s", event.get("reason"))
-        self._drive(fresh=False)
+        self._drive(restarted=False)
 
-    def _drive(self, *, fresh: bool) -> None:
+    def _drive(self, *, restarted: bool) -> None:
         from nightmill.jobs import job_folders
         from nightmill.orchestration.connections import environment
         from nightmill.orchestration.trigger import ShardTrigger
@@ -41,7 +41,7 @@ class ShardSensor(BaseSensorOperator):
 
         with as_airflow_failure():
             live = job_folders.read(Path(self.folder))
-            decision = wake(environment(), live, self.shard_id, fresh=fresh)
+            decision = wake(environment(), live, self.shard_id, restarted=restarted)
             if isinstance(decision, Finished) and decision.fault is not None:
                 raise decision.fault
         self.log.info("%s", decision.line)

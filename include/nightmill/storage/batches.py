@@ -264,6 +264,11 @@ def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
     return move(conn, batch, BatchState(batch.blocked_from), f"{stage} was cleared")
 
 
+def goes_on(conn: Connection, batch: Batch, why: str) -> Batch:
+    """Let a blocked batch go on where it was, without anybody's doing."""
+    return move(conn, batch, BatchState(batch.blocked_from or BatchState.RUNNING), why)
+
+
 def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:
     """Make a batch wait for a person; clearing the stage's task lets it go on."""
     return move(conn, batch, BatchState.BLOCKED, reason, blocked_by=stage)

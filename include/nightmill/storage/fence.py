@@ -41,6 +41,20 @@ def enter_exclusive(conn: Connection, holder: Holder) -> None:
 
 
 @contextmanager
+def writing(conn: Connection, holder: Holder) -> Iterator[None]:
+    """One fenced transaction: committed where the block ends, rolled back where it fails. Raises StaleWriter at once
+    when somebody took over or cancelled."""
+    try:
+        enter(conn, holder)
+        yield
+    except BaseException:
+        if not conn.closed:
+            conn.rollback()
+        raise
+    conn.commit()
+
+
+@contextmanager
 def alone(conn: Connection, batch_id: int) -> Iterator[None]:
     """Keep everybody else from entering the fence of a batch, over several transactions of one session."""
     try:

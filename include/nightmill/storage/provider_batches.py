@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 from psycopg import sql as composed
 from psycopg.rows import class_row
@@ -200,13 +201,87 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
     return row
 
 
-def move(
+class Refusal(StrEnum):
+    """How a provider refused a whole file."""
+
+    CAPACITY = "capacity"  # no room now
+    SIZE = "size"  # too large
+    NAMED = "named"  # for lines that it names, by number or id
+    UNNAMED = "unnamed"  # it does not say for which
+
+
+def staged(conn: Connection, holder: fence.Holder, batch: ProviderBatch, input_ref: str) -> ProviderBatch:
+    """Note under which reference the provider has its requests. Raises IllegalTransition unless it is INTENT."""
+    fence.enter(conn, holder)
+    values = {"provider_batch_id": batch.provider_batch_id, "input_ref": input_ref}
+    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
+        row = cursor.execute(_returning("provider_batch/record_input"), values).fetchone()
+    if row is None:
+        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
+    return row
+
+
+def create_goes_out(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, window_ends_at: datetime | None = None
+) -> ProviderBatch:
+    """Its create call is about to leave: from here on it may have to be paid for."""
+    reason = "its create call goes out"
+    return _edge(conn, holder, batch, ProviderBatchState.CREATING, reason, window_ends_at=window_ends_at)
+
+
+class Accepted(Protocol):
+    """What the provider says of a batch that it has."""
+
+    @property
+    def provider_id(self) -> str: ...
+    @property
+    def raw_status(self) -> str: ...
+    @property
+    def window_ends_at(self) -> datetime | None: ...
+    @property
+    def results_until(self) -> datetime | None: ...
+
+
+def created(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, there: Accepted, why: str = "created"
+) -> ProviderBatch:
+    """The provider has it under that id. Where its reply was lost and it was found there, `why` says how."""
+    facts = {
+        "provider_id": there.provider_id,
+        "adopted": why != "created",
+        "raw_status": there.raw_status,
+        "window_ends_at": there.window_ends_at,
+        "results_until": there.results_until,
+    }
+    return _edge(conn, holder, batch, ProviderBatchState.SUBMITTED, why, **facts)
+
+
+def ended(conn: Connection, holder: fence.Holder, batch: ProviderBatch) -> ProviderBatch:
+    """The provider executes nothing more of it."""
+    return _edge(conn, holder, batch, ProviderBatchState.ENDED, f"the provider says {batch.raw_status}")
+
+
+def collected(conn: Connection, holder: fence.Holder, batch: ProviderBatch, told: str = "") -> ProviderBatch:
+    """All of its results are in the ledger. `told` is what its results, its counts and what was sent say of each
+    other, where they do not agree."""
+    return _edge(conn, holder, batch, ProviderBatchState.COLLECTED, told or "every line is in the ledger")
+
+
+def abandoned(
     conn: Connection,
     holder: fence.Holder,
     batch: ProviderBatch,
-    to: ProviderBatchState,
-    reason: str,
-    **facts: Any,
+    why: str,
+    refused: Refusal | None = None,
+    suspects: Sequence[Sequence[int]] | None = None,
+) -> ProviderBatch:
+    """It is given up; its items are free again. `suspects` are groups of ordinals that the refusal's lines may be."""
+    groups = [list(group) for group in suspects] if suspects else None
+    return _edge(conn, holder, batch, ProviderBatchState.ABANDONED, why, refused=refused, suspects=groups)
+
+
+def _edge(
+    conn: Connection, holder: fence.Holder, batch: ProviderBatch, to: ProviderBatchState, reason: str, **facts: Any
 ) -> ProviderBatch:
     """Take one edge under the shared fence and record what was learned with it (column names as keywords)."""
     if to not in PROVIDER_BATCH_EDGES[batch.state]:
@@ -219,8 +294,8 @@ def move(
         "from_state": str(batch.state),
         "to_state": str(to),
         "reason": reason,
-        **dict.fromkeys(_FACTS),
-        **{name: Jsonb(value) if isinstance(value, dict | list) else value for name, value in facts.items()},
+        **dict.fromkeys(_LEARNED),
+        **{name: Jsonb(value) if isinstance(value, list) else value for name, value in facts.items()},
     }
     with refusals(), conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
         row = cursor.execute(_returning("provider_batch/move"), values).fetchone()
@@ -231,7 +306,7 @@ def move(
     return row
 
 
-_FACTS = (
+_LEARNED = (
     "input_ref",
     "provider_id",
     "adopted",
@@ -244,18 +319,7 @@ _FACTS = (
 )
 
 
-def record_input(conn: Connection, holder: fence.Holder, batch: ProviderBatch, ref: str) -> ProviderBatch:
-    """Note by which reference the provider has the requests. Raises IllegalTransition unless the batch is INTENT."""
-    fence.enter(conn, holder)
-    values = {"provider_batch_id": batch.provider_batch_id, "input_ref": ref}
-    with conn.cursor(row_factory=class_row(ProviderBatch)) as cursor:
-        row = cursor.execute(_returning("provider_batch/record_input"), values).fetchone()
-    if row is None:
-        raise IllegalTransition(f"Provider batch {batch.provider_batch_id} is no longer INTENT.", "Read it again.")
-    return row
-
-
-def record_poll(
+def polled(
     conn: Connection, holder: fence.Holder, batch: ProviderBatch, seen: Snapshot, now: datetime
 ) -> ProviderBatch:
     """Note what the provider says just now, without an edge. What was named or counted once stays so until it says

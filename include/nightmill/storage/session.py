@@ -49,6 +49,14 @@ def connect(dsn: str, *, application: str = "nightmill") -> Connection:
     return conn
 
 
+@contextmanager
+def reading(conn: Connection) -> Iterator[None]:
+    """End the transaction that the reads of the block begin, so that the session holds no snapshot while it waits for
+    somebody else."""
+    yield
+    conn.commit()
+
+
 async def connect_async(dsn: str, *, application: str) -> psycopg.AsyncConnection[Any]:
     """The same for an event loop, in autocommit. Raises what psycopg's connect raises."""
     opened = arguments(dsn) | {"application_name": application, "autocommit": True}

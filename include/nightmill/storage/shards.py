@@ -133,7 +133,31 @@ def take_over(conn: Connection, shard: Shard, generation: int, reason: str) -> t
     return taken, fence.Holder(shard.batch_id, generation, shard.shard_id, taken.lease)
 
 
-def move(
+def settled(conn: Connection, shard: Shard, holder: fence.Holder) -> Shard:
+    """Every item has its outcome."""
+    return _edge(conn, shard, holder, ShardState.SETTLED, "every item is settled")
+
+
+def waits(
+    conn: Connection,
+    shard: Shard,
+    holder: fence.Holder,
+    reason: str,
+    *,
+    is_at_provider: bool,
+    wake_in_s: float | None = None,
+    unsettled: int | None = None,
+) -> Shard:
+    """It waits for its provider batches, or for its next round where it has none there.
+
+    `wake_in_s` counts seconds from now by the ledger's clock, which the triggerer's query goes by too. `unsettled` are
+    its items without an outcome; None where nobody counted.
+    """
+    to = ShardState.RUNNING if is_at_provider else ShardState.RETRY_WAIT
+    return _edge(conn, shard, holder, to, reason, wake_in_s, unsettled)
+
+
+def _edge(
     conn: Connection,
     shard: Shard,
     holder: fence.Holder,
@@ -142,11 +166,7 @@ def move(
     wake_in_s: float | None = None,
     unsettled: int | None = None,
 ) -> Shard:
-    """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence.
-
-    `wake_in_s` counts seconds from now by the ledger's clock, which the triggerer's query goes by too. `unsettled` are
-    its items without an outcome; None where nobody counted.
-    """
+    """Take one edge (or only set the wake-up time, when `to` is the present state) under the shared fence."""
     if to is not shard.state and to not in SHARD_EDGES[shard.state]:
         raise IllegalTransition(f"Shard {shard.shard_id} cannot go from {shard.state} to {to}.", "Read it again.")
     fence.enter(conn, holder)

@@ -9,8 +9,8 @@ from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.port import Adapter, BatchWatcher, Dialect, Routes, Transport
 
 CHAT = "chat"
-# docs, "Batch processing": 100,000 requests or 256 MB in a create call, a day, results for 29 days. How many may wait is
-# a limit of the organisation that depends on its tier. A batch that was made is not shown everywhere for minutes
+# docs, "Batch processing": 100,000 requests or 256 MB in a create call, a day, results for 29 days. How many may wait
+# is a limit of the organisation that depends on its tier. A batch that was made is not shown everywhere for minutes
 # (seen by users). The bytes leave room for what stands around the requests.
 CAPABILITIES = Capabilities(
     create_is_idempotent=False,

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nightmill.stages.run_shard.asking import Asking, Request
-from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.record_ids import record_id
+from nightmill.stages.run_shard.request_builder import Request, RequestBuilder
+from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.session import reading
 from nightmill.storage.settlement import FailedItem
 
 _BUFFER_BYTES = 1024 * 1024  # the default makes a system call for every few lines
@@ -32,7 +33,7 @@ class RequestFile:
 
 
 def one_file(
-    context: ShardContext,
+    wake_up: WakeUp,
     token: str,
     wanted: Mapping[int, int],
     failed: Mapping[int, FailedItem],
@@ -44,15 +45,15 @@ def one_file(
     At least one item is taken, so that a giant gets a file of its own. `learnt` are the most bytes and requests that a
     refusal taught: a guess, so that an item beyond it is sent all the same. Memory: one payload segment.
     """
-    limits = context.limits
+    limits = wake_up.limits
     most_bytes = min(limits.bytes_per_file, learnt[0] or limits.bytes_per_file)
     most_requests = min(limits.requests_per_file, learnt[1] or limits.requests_per_file)
-    path = context.directory / f"{token}.jsonl"
+    path = wake_up.directory / f"{token}.jsonl"
     ordinals: list[int] = []
     too_long: list[int] = []
     size = tokens = 0
     with path.open("wb", _BUFFER_BYTES) as file:
-        for ordinal, request in _requests(context, token, wanted, failed):
+        for ordinal, request in _requests(wake_up, token, wanted, failed):
             if len(request.line) > limits.bytes_per_file:
                 too_long.append(ordinal)
                 continue
@@ -70,22 +71,22 @@ def one_file(
     return RequestFile(token, path, ordinals, tokens, size, too_long)
 
 
-def again(context: ShardContext, one: ProviderBatch) -> RequestFile:
+def rerender(wake_up: WakeUp, one: ProviderBatch) -> RequestFile:
     """The same file once more, after a worker died before its upload was recorded."""
     wanted = dict.fromkeys(one.carries(), 0)
-    failed = settlement.failed_items(context.conn, one.batch_id, one.ordinals)
-    context.conn.commit()
-    path = context.directory / f"{one.token}.jsonl"
+    with reading(wake_up.conn):
+        failed = settlement.failed_items(wake_up.conn, one.batch_id, one.ordinals)
+    path = wake_up.directory / f"{one.token}.jsonl"
     with path.open("wb", _BUFFER_BYTES) as file:
-        for _, request in _requests(context, one.token, wanted, failed):
+        for _, request in _requests(wake_up, one.token, wanted, failed):
             file.write(request.line)
     return RequestFile(one.token, path, list(wanted), one.prompt_tokens, path.stat().st_size)
 
 
 def _requests(
-    context: ShardContext, token: str, wanted: Mapping[int, int], failed: Mapping[int, FailedItem]
+    wake_up: WakeUp, token: str, wanted: Mapping[int, int], failed: Mapping[int, FailedItem]
 ) -> Iterator[tuple[int, Request]]:
-    asking = Asking(context, {ordinal: one for ordinal, one in failed.items() if ordinal in wanted})
-    documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
+    builder = RequestBuilder(wake_up, {ordinal: one for ordinal, one in failed.items() if ordinal in wanted})
+    documents = payloads.Documents(wake_up.conn, wake_up.env.payloads, wake_up.batch.batch_id)
     for ordinal, tokens in wanted.items():
-        yield ordinal, asking.request(record_id(token, ordinal), ordinal, tokens, documents.of(ordinal))
+        yield ordinal, builder.request(record_id(token, ordinal), ordinal, tokens, documents.of(ordinal))

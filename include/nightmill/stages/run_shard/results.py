@@ -25,10 +25,10 @@ from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.jobs.rules.repair import is_truncation, output_reserve
 from nightmill.providers.answers import Failed, ResultLine, Said, Unreadable, Vector
 from nightmill.providers.result_files import BOM
-from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.one_answer import one_of
 from nightmill.stages.run_shard.record_ids import ordinal_of
 from nightmill.stages.run_shard.result_lines import places, spoken_of
+from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import payloads, settlement
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.settlement import Arrival, FailedItem
@@ -41,10 +41,10 @@ class ResultReader:
     """Reads the result files of one provider batch. `seen` are ordinals that are in the ledger already; where
     `give_up_none`, no failure is final."""
 
-    def __init__(self, context: ShardContext, one: ProviderBatch, seen: set[int]) -> None:
-        self._context = context
+    def __init__(self, wake_up: WakeUp, one: ProviderBatch, seen: set[int]) -> None:
+        self._wake_up = wake_up
         self._batch = one
-        self._checker = Checker(context.pinned)
+        self._checker = Checker(wake_up.pinned)
         self._seen = seen
         self.give_up_none = False
         self._earlier: dict[int, FailedItem] | None = None
@@ -60,7 +60,7 @@ class ResultReader:
         """Note which items the files speak of, without settling anything; returns how many lines they have."""
         lines = 0
         for path in paths:
-            for ordinal in spoken_of(path, self._batch.token, self._context.provider):
+            for ordinal in spoken_of(path, self._batch.token, self._wake_up.provider):
                 lines += 1
                 if ordinal is not None:
                     self._spoken_of.add(ordinal)
@@ -76,8 +76,8 @@ class ResultReader:
 
     def arrivals(self, paths: Sequence[Path]) -> Iterator[Arrival]:
         """One arrival per item that the files speak of and that is not in the ledger so far."""
-        context = self._context
-        documents = payloads.Documents(context.conn, context.env.payloads, context.batch.batch_id)
+        wake_up = self._wake_up
+        documents = payloads.Documents(wake_up.conn, wake_up.env.payloads, wake_up.batch.batch_id)
         for ordinal, group in groupby(self._that_count(paths), key=itemgetter(0)):
             line = self._one_of(one for _, one in group)
             self._seen.add(ordinal)
@@ -85,7 +85,7 @@ class ResultReader:
 
     def _that_count(self, paths: Sequence[Path]) -> Iterator[tuple[int, Said]]:
         """The lines of all files in item order, without those that count for nothing."""
-        for line in self._context.provider.read_lines(self._in_item_order(paths)):
+        for line in self._wake_up.provider.read_lines(self._in_item_order(paths)):
             ordinal = self._ordinal(line)
             if ordinal is not None and not isinstance(line, Unreadable):
                 yield ordinal, line.said
@@ -159,9 +159,9 @@ class ResultReader:
         if not is_truncation(verdict.kind, verdict.code):
             return None
         if self._earlier is None:
-            self._earlier = settlement.failed_items(self._context.conn, self._batch.batch_id, self._batch.ordinals)
+            self._earlier = settlement.failed_items(self._wake_up.conn, self._batch.batch_id, self._batch.ordinals)
         cut = self._earlier[ordinal].truncations if ordinal in self._earlier else 0
-        asked, live = self._context.pinned.job, self._context.live
+        asked, live = self._wake_up.pinned.job, self._wake_up.live
         return output_reserve(asked, live, cut + 1) > output_reserve(asked, live, cut)
 
     def _in_item_order(self, paths: Sequence[Path]) -> Iterator[bytes]:
@@ -176,7 +176,7 @@ class ResultReader:
     def _places(self, number: int, path: Path) -> list[tuple[int, int, int, int]]:
         """Where the lines of one file stand, with the number of the file."""
         most = SPARE_LINES + 10 * self._batch.requests
-        lines = places(path, self._batch.token, self._context.provider)
+        lines = places(path, self._batch.token, self._wake_up.provider)
         found = [(ordinal, number, offset, length) for ordinal, offset, length in islice(lines, most + 1)]
         if len(found) > most:
             raise AnswerTooLarge(

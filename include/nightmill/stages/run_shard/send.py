@@ -10,52 +10,53 @@ from itertools import islice
 
 from nightmill.domain.backoff import retry_delay_s
 from nightmill.domain.failures import Failure, FailureClass
-from nightmill.stages.run_shard import advance, breaker, refused, render, throttle
-from nightmill.stages.run_shard.context import ShardContext
-from nightmill.storage import breakers, fence, provider_batches, reuse, settlement
+from nightmill.stages.run_shard import breaker, follow, refused_file, render, throttle
+from nightmill.stages.run_shard.wake_up import WakeUp
+from nightmill.storage import breakers, provider_batches, reuse, settlement
+from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import Intent, ProviderBatch
 from nightmill.storage.ranges import multirange
+from nightmill.storage.session import reading
 from nightmill.storage.settlement import FailedItem
 
 
-def what_is_due(context: ShardContext, unsettled: Mapping[int, int]) -> None:
+def send_due(wake_up: WakeUp, unsettled: Mapping[int, int]) -> None:
     """Send those of the unsettled items (ordinal -> prompt tokens) that are not carried and wait for no retry round."""
-    wanted = _candidates(context, unsettled)
+    wanted = _candidates(wake_up, unsettled)
     if not wanted:
         return
-    if context.blocked():
-        context.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
-        context.look_again_in(300)
+    if wake_up.is_blocked():
+        wake_up.note(f"{len(wanted)} items are not sent: the batch is BLOCKED")
+        wake_up.look_again_in(300)
         return
-    breaker.refuse_open(context)
-    if context.send_nothing:
+    breaker.refuse_open(wake_up)
+    if wake_up.send_nothing:
         return
-    ranges = multirange(wanted)
-    failed = settlement.failed_items(context.conn, context.batch.batch_id, ranges)
-    former = provider_batches.of_shard(context.conn, context.shard.shard_id)
-    context.conn.commit()
-    _postpone(context, wanted, failed)
-    rest, groups = refused.suspects_apart(wanted, former, failed)
-    if _send_all(context, rest, failed) and groups:
-        if refused.is_one_tried(former):
-            context.look_again_in(context.live.provider.poll_interval_s)
+    with reading(wake_up.conn):
+        failed = settlement.failed_items(wake_up.conn, wake_up.batch.batch_id, multirange(wanted))
+        former = provider_batches.of_shard(wake_up.conn, wake_up.shard.shard_id)
+    _postpone(wake_up, wanted, failed)
+    rest, groups = refused_file.split_suspects(wanted, former, failed)
+    if _send_all(wake_up, rest, failed) and groups:
+        if refused_file.is_one_tried(former):
+            wake_up.look_again_in(wake_up.live.provider.poll_interval_s)
             return
-        _one_file(context, max(groups, key=len), failed)  # level by level: all halves before any quarter
-        context.look_again_in(context.live.provider.poll_interval_s)
+        _one_file(wake_up, max(groups, key=len), failed)  # level by level: all halves before any quarter
+        wake_up.look_again_in(wake_up.live.provider.poll_interval_s)
 
 
-def _send_all(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> bool:
+def _send_all(wake_up: WakeUp, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> bool:
     """Send file after file; whether that came to its end."""
-    while wanted and not context.send_nothing:
-        handled = _one_file(context, wanted, failed)
+    while wanted and not wake_up.send_nothing:
+        handled = _one_file(wake_up, wanted, failed)
         if handled is None:
             return False
         for ordinal in handled:
             wanted.pop(ordinal, None)
-    return not context.send_nothing
+    return not wake_up.send_nothing
 
 
-def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> None:
+def _postpone(wake_up: WakeUp, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> None:
     """Take out the items whose next round is not due yet. A round is what failed in one provider batch as often.
 
     When it is due is derived from the attempts themselves, so that a restarted task waits no shorter and no longer.
@@ -65,180 +66,176 @@ def _postpone(context: ShardContext, wanted: dict[int, int], failed: Mapping[int
     for one in failed.values():
         if one.failures:
             rounds.setdefault((one.provider_batch_id, one.failures), []).append(one)
-    retry, now, waiting = context.live.retry, context.env.now(), 0
+    retry, now, waiting = wake_up.live.retry, wake_up.env.now(), 0
     for (provider_batch_id, failures), items in rounds.items():
         draw = random.Random(f"{provider_batch_id}/{failures}").random()
         delay_s = retry_delay_s(failures, retry.base_delay_s, retry.max_delay_s, draw)
         due = max(one.last_at for one in items) + timedelta(seconds=delay_s)
         if now < due:
             waiting += len(items)
-            context.wake_times.append(due)
+            wake_up.wake_times.append(due)
             for one in items:
                 wanted.pop(one.ordinal, None)
     if waiting:
-        context.note(f"{waiting} items wait for their next round")
+        wake_up.note(f"{waiting} items wait for their next round")
 
 
-def _candidates(context: ShardContext, unsettled: Mapping[int, int]) -> dict[int, int]:
+def _candidates(wake_up: WakeUp, unsettled: Mapping[int, int]) -> dict[int, int]:
     """What of it could be sent, after settling what another batch answered meanwhile.
 
     A shard that was never awake before is as its planning left it, which looked for answers; should there be some by
     now, they are seen before anything is sent.
     """
-    shard = context.shard
-    carried = {
-        ordinal
-        for one in provider_batches.of_shard(context.conn, shard.shard_id)
-        if one.live
-        for ordinal in one.carries()
-    }
-    wanted = {ordinal: tokens for ordinal, tokens in unsettled.items() if ordinal not in carried}
-    if not wanted:
-        context.conn.commit()
-        return wanted
-    ranges = multirange(wanted)
-    elsewhere = provider_batches.carried_elsewhere(context.conn, shard.batch_id, context.pinned.name, ranges)
-    context.conn.commit()
+    shard = wake_up.shard
+    with reading(wake_up.conn):
+        open_ones = [one for one in provider_batches.of_shard(wake_up.conn, shard.shard_id) if one.live]
+        carried = {ordinal for one in open_ones for ordinal in one.carries()}
+        wanted = {ordinal: tokens for ordinal, tokens in unsettled.items() if ordinal not in carried}
+        if not wanted:
+            return wanted
+        ranges = multirange(wanted)
+        elsewhere = provider_batches.carried_elsewhere(wake_up.conn, shard.batch_id, wake_up.pinned.name, ranges)
     if elsewhere:
-        context.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
-        context.look_again_in(context.live.provider.poll_interval_s * 2)
-    if shard.lease > 1 and not context.batch.params.get("reprocess"):
-        for ordinal in _answered_meanwhile(context, wanted):
+        wake_up.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
+        wake_up.look_again_in(wake_up.live.provider.poll_interval_s * 2)
+    if shard.lease > 1 and not wake_up.batch.params.get("reprocess"):
+        for ordinal in _answered_meanwhile(wake_up, wanted):
             wanted.pop(ordinal, None)
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
 
 
-def _answered(context: ShardContext, ordinals: Iterable[int]) -> set[int]:
+def _answered(wake_up: WakeUp, ordinals: Iterable[int]) -> set[int]:
     """Those of the unsettled items whose key has a result that passed today's rules; collected for `reuse.settle`."""
-    conn = context.conn
-    reuse.find_among(conn, context.shard.batch_id, ordinals, context.pinned.validators_hash)
+    conn = wake_up.conn
+    reuse.find_among(conn, wake_up.shard.batch_id, ordinals, wake_up.pinned.validators_hash)
     reuse.reject(conn, [ordinal for ordinal, _, _ in reuse.outdated(conn)])
     return set(reuse.collected(conn))
 
 
-def _answered_meanwhile(context: ShardContext, wanted: Iterable[int]) -> set[int]:
+def _answered_meanwhile(wake_up: WakeUp, wanted: Iterable[int]) -> set[int]:
     """Settle those of the wanted items whose key has a result by now, and return them."""
-    shard, conn = context.shard, context.conn
-    ordinals = _answered(context, wanted)
-    conn.commit()
-    if not ordinals:
-        return ordinals
-    fence.enter(conn, context.holder)
-    reuse.settle(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, context.settling)
-    conn.commit()
+    shard, conn = wake_up.shard, wake_up.conn
+    with reading(conn):
+        ordinals = _answered(wake_up, wanted)
+    if ordinals:
+        with writing(conn, wake_up.holder):
+            reuse.settle(conn, shard.batch_id, shard.first_ordinal, shard.last_ordinal, wake_up.settling)
     return ordinals
 
 
-def _one_file(context: ShardContext, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> list[int] | None:
+def _one_file(wake_up: WakeUp, wanted: dict[int, int], failed: Mapping[int, FailedItem]) -> list[int] | None:
     """Send one file of the wanted items and return the items that are dealt with; None when nothing can go out now."""
-    most = breaker.most_now(context)
-    if most == 0 or not throttle.is_open(context):
-        context.conn.commit()
+    with reading(wake_up.conn):
+        most = breaker.most_now(wake_up)
+        if most == 0 or not throttle.is_open(wake_up):
+            return None
+    budget = _token_budget(wake_up)
+    if budget is not None and budget < next(iter(wanted.values())) and budget < (_cap(wake_up) or 0):
+        _no_room(wake_up)
         return None
-    budget = _token_budget(context)
-    if budget is not None and budget < next(iter(wanted.values())) and budget < (_cap(context) or 0):
-        _no_room(context)
-        return None
-    known, now = throttle.standing(context), context.env.now()
-    learned = known.room(_enqueued(context), now)
+    known, now = throttle.standing(wake_up), wake_up.env.now()
+    learned = known.room(_enqueued(wake_up), now)
     if learned == 0:
-        _no_room(context)
+        _no_room(wake_up)
         return None
     budget = min((one for one in (budget, learned) if one is not None), default=None)
     chosen = wanted if most is None else dict(islice(wanted.items(), most))
-    file = render.one_file(context, secrets.token_hex(8), chosen, failed, budget, known.file_limits(now))
-    _refuse_too_long(context, file.too_long)
+    file = render.one_file(wake_up, secrets.token_hex(8), chosen, failed, budget, known.file_limits(now))
+    _refuse_too_long(wake_up, file.too_long)
     if not file.ordinals:
         return file.too_long
-    one = _intended(context, file, alone=most is not None)
+    one = _intended(wake_up, file, alone=most is not None)
     if one is None:
         return None
-    advance.provider_batch(context, one, file)
+    follow.provider_batch(wake_up, one, file)
     file.path.unlink()
     return file.ordinals + file.too_long
 
 
-def _intended(context: ShardContext, file: render.RequestFile, *, alone: bool) -> ProviderBatch | None:
+def _intended(wake_up: WakeUp, file: render.RequestFile, *, alone: bool) -> ProviderBatch | None:
     """The provider batch of a file that goes out; None where something speaks against it by now. `alone`: no other one
     of its batch may be under way."""
     intent = Intent(
-        job=context.pinned.name,
+        job=wake_up.pinned.name,
         token=file.token,
-        account=context.account,
-        adapter=context.pinned.job.provider.adapter,
-        model=context.pinned.job.provider.model,
+        account=wake_up.account,
+        adapter=wake_up.pinned.job.provider.adapter,
+        model=wake_up.pinned.job.provider.model,
         ordinals=file.ordinals,
         prompt_tokens=file.prompt_tokens,
         file_bytes=file.file_bytes,
-        enqueued_cap=_cap(context),
+        enqueued_cap=_cap(wake_up),
     )
-    if _taken_elsewhere(context, intent):
+    try:
+        with writing(wake_up.conn, wake_up.holder):
+            return _intended_now(wake_up, intent, alone=alone)
+    except _ProbedByAnother:
         return None
-    if alone and breakers.standing(context.conn, context.batch.batch_id).in_flight:
-        context.conn.commit()
-        context.look_again_in(context.live.provider.poll_interval_s * 4)
+
+
+class _ProbedByAnother(Exception):
+    """Another file of the account is its probe since a moment: the intent is taken back."""
+
+
+def _intended_now(wake_up: WakeUp, intent: Intent, *, alone: bool) -> ProviderBatch | None:
+    """The intent, in the caller's transaction. It takes the job's lock, so that of two batches only one sends a key."""
+    provider_batches.lock_sending(wake_up.conn, intent.job, intent.account)
+    if _taken_elsewhere(wake_up, intent):
         return None
-    one = provider_batches.intend(context.conn, context.holder, intent)
+    if alone and breakers.standing(wake_up.conn, wake_up.batch.batch_id).in_flight:
+        wake_up.look_again_in(wake_up.live.provider.poll_interval_s * 4)
+        return None
+    one = provider_batches.intend(wake_up.conn, wake_up.holder, intent)
     if one is None:
-        _no_room(context)
-    elif not throttle.admits(context, one):
-        context.conn.rollback()  # somebody else probes since a moment
-        return None
-    context.conn.commit()
+        _no_room(wake_up)
+    elif not throttle.admits(wake_up, one):
+        raise _ProbedByAnother
     return one
 
 
-def _refuse_too_long(context: ShardContext, ordinals: list[int]) -> None:
+def _refuse_too_long(wake_up: WakeUp, ordinals: list[int]) -> None:
     """Dead-letter items whose request alone is larger than a file may be."""
     if not ordinals:
         return
     message = (
-        f"never sent: its request line is longer than a file of {context.limits.bytes_per_file} bytes; set "
+        f"never sent: its request line is longer than a file of {wake_up.limits.bytes_per_file} bytes; set "
         "provider.context_window_tokens, or shorten the text in the source query"
     )
-    fence.enter(context.conn, context.holder)
     failure = Failure(FailureClass.INPUT, "line_too_long", message)
-    settlement.refuse_unsent(context.conn, context.batch.batch_id, ordinals, failure)
-    context.conn.commit()
-    context.note(f"{len(ordinals)} items are too long for a file, dead-lettered")
+    with writing(wake_up.conn, wake_up.holder):
+        settlement.refuse_unsent(wake_up.conn, wake_up.batch.batch_id, ordinals, failure)
+    wake_up.note(f"{len(ordinals)} items are too long for a file, dead-lettered")
 
 
-def _taken_elsewhere(context: ShardContext, intent: Intent) -> bool:
-    """Whether another batch began to carry some of these keys, or answered them, while the file was rendered.
-
-    Enters the transaction of the intent and takes the job's lock, so that of two batches only one sends a key.
-    """
-    fence.enter(context.conn, context.holder)
-    provider_batches.lock_sending(context.conn, intent.job, intent.account)
+def _taken_elsewhere(wake_up: WakeUp, intent: Intent) -> bool:
+    """Whether another batch began to carry some of these keys, or answered them, while the file was rendered."""
     ranges = multirange(intent.ordinals)
-    elsewhere = provider_batches.carried_elsewhere(context.conn, context.batch.batch_id, intent.job, ranges)
-    if not context.batch.params.get("reprocess"):
-        elsewhere |= _answered(context, intent.ordinals)
+    elsewhere = provider_batches.carried_elsewhere(wake_up.conn, wake_up.batch.batch_id, intent.job, ranges)
+    if not wake_up.batch.params.get("reprocess"):
+        elsewhere |= _answered(wake_up, intent.ordinals)
     if not elsewhere:
         return False
-    context.conn.commit()
-    context.note(f"{len(elsewhere)} items were sent by another batch just now; the others follow")
-    context.look_again_in(context.live.provider.poll_interval_s)
+    wake_up.note(f"{len(elsewhere)} items were sent by another batch just now; the others follow")
+    wake_up.look_again_in(wake_up.live.provider.poll_interval_s)
     return True
 
 
-def _no_room(context: ShardContext) -> None:
-    context.note("the enqueued-token limit of the account leaves no room now")
-    context.look_again_in(context.live.provider.poll_interval_s)
+def _no_room(wake_up: WakeUp) -> None:
+    wake_up.note("the enqueued-token limit of the account leaves no room now")
+    wake_up.look_again_in(wake_up.live.provider.poll_interval_s)
 
 
-def _cap(context: ShardContext) -> int | None:
-    return context.limits.enqueued_prompt_tokens
+def _cap(wake_up: WakeUp) -> int | None:
+    return wake_up.limits.enqueued_prompt_tokens
 
 
-def _token_budget(context: ShardContext) -> int | None:
+def _token_budget(wake_up: WakeUp) -> int | None:
     """Prompt tokens that the account takes now, as job.yaml has it."""
-    cap = _cap(context)
-    return None if cap is None else max(0, cap - _enqueued(context))
+    cap = _cap(wake_up)
+    return None if cap is None else max(0, cap - _enqueued(wake_up))
 
 
-def _enqueued(context: ShardContext) -> int:
+def _enqueued(wake_up: WakeUp) -> int:
     """Prompt tokens of the account's files of this model that have not ended."""
-    waiting = provider_batches.enqueued_tokens(context.conn, context.account, context.pinned.job.provider.model)
-    context.conn.commit()
-    return waiting
+    with reading(wake_up.conn):
+        return provider_batches.enqueued_tokens(wake_up.conn, wake_up.account, wake_up.pinned.job.provider.model)

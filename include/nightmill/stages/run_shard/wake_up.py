@@ -17,7 +17,7 @@ from nightmill.services.environment import Environment
 from nightmill.storage import batches
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
-from nightmill.storage.session import Connection
+from nightmill.storage.session import Connection, reading
 from nightmill.storage.settlement import Retries, Settling
 from nightmill.storage.shards import Shard
 
@@ -34,10 +34,10 @@ class Limits:
 
 
 @dataclass
-class ShardContext:
+class WakeUp:
     """One wake-up: the shard as taken over, its pinned contract, the live settings, and what was seen and done.
 
-    `wake_times` collects when something can have changed; `seen` the words for the log line.
+    `wake_times` collects when something can have changed; `said` the words for the log line.
     """
 
     env: Environment
@@ -52,7 +52,8 @@ class ShardContext:
     directory: Path
     unsettled: int | None = None  # items of the shard without an outcome, once they were counted
     wake_times: list[datetime] = field(default_factory=list)
-    seen: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    alarms: set[str] = field(default_factory=set)  # what of it a person should hear of
     winding_down: bool = False  # its batch was cancelled: stop and collect what was sent, settle and send nothing
     hold_s: float = 0.0  # how long the provider asked to be left alone
     send_nothing: bool = False  # the provider has no room or gives no answer: no further file in this wake-up
@@ -79,24 +80,20 @@ class ShardContext:
         return self.provider.transport
 
     @property
-    def quiet_period(self) -> timedelta:
-        """How long after a create call without an answer absence at the provider proves nothing: what the client may
-        have waited for the answer, and then the job's grace or the adapter's. As pinned: the call went out so."""
-        provider = self.pinned.job.provider
-        grace = self.transport.capabilities.absence_grace
-        if provider.quiet_period_s is not None:
-            grace = timedelta(seconds=provider.quiet_period_s)
-        return timedelta(seconds=provider.create_timeout_s) + grace
+    def name(self) -> str:
+        """As the batch knows what blocked it."""
+        return f"shard {self.shard.shard_id}"
 
-    def blocked(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether the batch waits for a person, read now: then nothing new may be sent."""
-        state = batches.get(self.conn, self.batch.batch_id).state
-        self.conn.commit()
-        return state is BatchState.BLOCKED
+        with reading(self.conn):
+            return batches.get(self.conn, self.batch.batch_id).state is BatchState.BLOCKED
 
-    def note(self, text: str) -> None:
-        """Add to this wake-up's log line. Ids, counts and states only."""
-        self.seen.append(text)
+    def note(self, text: str, *, alarm: bool = False) -> None:
+        """Add to this wake-up's log line. Ids, counts and states only. `alarm`: a person should hear of it."""
+        self.said.append(text)
+        if alarm:
+            self.alarms.add(text)
 
     def leave_alone(self, seconds: float | None) -> None:
         """Make no call for this shard before that time, if the provider named one (Retry-After); at most 24 h."""

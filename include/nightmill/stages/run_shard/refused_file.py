@@ -17,10 +17,12 @@ from nightmill.domain.states import ProviderBatchState
 from nightmill.domain.wording import START_ANEW, counted
 from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.stages.run_shard import throttle
-from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.named_lines import Judged, Named, named_by
-from nightmill.storage import fence, provider_batches, settlement
-from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.stages.run_shard.wake_up import WakeUp
+from nightmill.storage import provider_batches, settlement
+from nightmill.storage.fence import writing
+from nightmill.storage.provider_batches import ProviderBatch, Refusal
+from nightmill.storage.session import reading
 from nightmill.storage.settlement import Arrival, FailedItem
 
 # Complaints about what all lines of a job share, even where the provider names the first line that has it.
@@ -34,28 +36,29 @@ SHARED_CODES = {
     "empty_file",
 }
 _PARAMETERS = frozenset({"completion_window", "endpoint", "metadata", "model"})  # of the batch itself
+_FOR_ITS_LINES = (Refusal.NAMED, Refusal.UNNAMED)
 MOST_IN_A_ROW = 16  # refused files of a shard without one that was taken: the halves of halves of halves, all bad
 MOST_OF_A_SHARD = 100
 MOST_NAMED = 8  # codes in one message
 
 
-def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Complaint]) -> ProviderBatch:
+def handle(wake_up: WakeUp, one: ProviderBatch, problems: Sequence[Complaint]) -> ProviderBatch:
     """Do what can be done about a refused file. Raises Blocked where a person must act."""
-    if context.winding_down:
-        return abandon(context, one, "refused by the provider's validation")
+    if wake_up.winding_down:
+        return abandon(wake_up, one, "refused by the provider's validation")
     codes = {problem.code for problem in problems}
     of_the_file = [problem for problem in problems if problem.line is None]
     limits = [limit_of(problem.code, "", problem.message) for problem in of_the_file]
     if Limit.QUEUE in limits:
-        return throttle.refused(context, one, Limit.QUEUE)
+        return throttle.refused(wake_up, one, Limit.QUEUE)
     if Limit.SIZE in limits:
         said = of_the_file[limits.index(Limit.SIZE)]
-        return too_large(context, one, too_large_in(said.code, said.message))
+        return too_large(wake_up, one, too_large_in(said.code, said.message))
     complaints = [(problem, classify_line_error(400, problem.code, problem.message)) for problem in problems]
     out_of_credit = any(failure.kind is FailureClass.CAPACITY for _, failure in complaints)
-    if codes & SHARED_CODES or out_of_credit or _all_alike(context, one, complaints):
+    if codes & SHARED_CODES or out_of_credit or _same_error_everywhere(wake_up, one, complaints):
         what = _words(map(_in_words, problems))
-        abandon(context, one, f"refused by the provider's validation: {what}")
+        abandon(wake_up, one, f"refused by the provider's validation: {what}")
         raise Blocked(
             f"The provider refused provider batch {one.provider_batch_id} as a whole ({what}).",
             "Correct provider.model, provider.parameters or provider.completion_window in job.yaml, then "
@@ -65,37 +68,37 @@ def as_a_whole(context: ShardContext, one: ProviderBatch, problems: Sequence[Com
     if one.requests == 1 and not named.bad:
         named = Named(dict.fromkeys(one.carries(), complaints[0][1] if complaints else _UNEXPLAINED), ())
     if named.bad or named.suspects:
-        given_up = _cut_out(context, one, named)
+        given_up = _cut_out(wake_up, one, named)
     else:
         given_up = abandon(
-            context, one, f"refused by the provider's validation without naming a line: {_words(codes)}",
-            refused="unnamed",
+            wake_up, one, f"refused by the provider's validation without naming a line: {_words(codes)}",
+            Refusal.UNNAMED,
         )  # fmt: skip
-    context.look_again_in(context.live.provider.poll_interval_s)
-    _refuse_to_go_on_for_ever(context, codes)
+    wake_up.look_again_in(wake_up.live.provider.poll_interval_s)
+    _refuse_to_go_on_for_ever(wake_up, codes)
     return given_up
 
 
-def too_large(context: ShardContext, one: ProviderBatch, found: Dimensions) -> ProviderBatch:
+def too_large(wake_up: WakeUp, one: ProviderBatch, found: Dimensions) -> ProviderBatch:
     """Send smaller files after this one; a request that is too large alone gives up."""
-    if one.requests == 1 and not context.winding_down:
-        return _cut_out(context, one, Named(dict.fromkeys(one.carries(), _TOO_LARGE), ()))
-    return throttle.refused(context, one, Limit.SIZE, found=found)
+    if one.requests == 1 and not wake_up.winding_down:
+        return _cut_out(wake_up, one, Named(dict.fromkeys(one.carries(), _TOO_LARGE), ()))
+    return throttle.refused(wake_up, one, Limit.SIZE, found=found)
 
 
 _TOO_LARGE = Failure(FailureClass.INPUT, "file_too_large", "its file of one request is too large for the provider")
 _UNEXPLAINED = Failure(FailureClass.INPUT, "refused_without_reason", "the provider refused this request's file")
 
 
-def _all_alike(context: ShardContext, one: ProviderBatch, complaints: Sequence[Judged]) -> bool:
+def _same_error_everywhere(wake_up: WakeUp, one: ProviderBatch, complaints: Sequence[Judged]) -> bool:
     """Whether every line from the first on is bad for the same reason, as far as the provider goes on naming them. A
     file of suspects is expected to be."""
     lines = {problem.line for problem, _ in complaints if problem.line is not None and 0 < problem.line <= one.requests}
     alike = len(lines) >= FEWEST and lines == set(range(1, len(lines) + 1))
     if not alike or len({failure.code for problem, failure in complaints if problem.line in lines}) > 1:
         return False
-    former = provider_batches.of_shard(context.conn, context.shard.shard_id)
-    context.conn.commit()
+    with reading(wake_up.conn):
+        former = provider_batches.of_shard(wake_up.conn, wake_up.shard.shard_id)
     carried = set(one.carries())
     return not any(carried <= set(group) for file in former for group in file.suspects or ())
 
@@ -115,31 +118,33 @@ def _words(words: Iterable[str]) -> str:
     return "; ".join(told[:MOST_NAMED]) + rest or "no reason given"
 
 
-def _cut_out(context: ShardContext, one: ProviderBatch, named: Named) -> ProviderBatch:
+def _cut_out(wake_up: WakeUp, one: ProviderBatch, named: Named) -> ProviderBatch:
     """Give up what is surely bad, and note what is to be tested apart from the others."""
-    fence.enter(context.conn, context.holder)
-    done = settlement.attempted(context.conn, one)  # by a worker that was killed before it could abandon the file
-    arrivals = [
-        Arrival(ordinal, failure, sent_upstream=False) for ordinal, failure in named.bad.items() if ordinal not in done
-    ]
-    settlement.arrive(context.conn, one, arrivals, context.settling)
-    context.conn.commit()
+    with writing(wake_up.conn, wake_up.holder):
+        done = settlement.attempted(wake_up.conn, one)  # by a worker that was killed before it could abandon the file
+        arrivals = [
+            Arrival(ordinal, failure, sent_upstream=False)
+            for ordinal, failure in named.bad.items()
+            if ordinal not in done
+        ]
+        settlement.arrive(wake_up.conn, one, arrivals, wake_up.settling)
     told = [f"{counted(len(named.bad), 'named line')} cut out"] if named.bad else []
     if named.suspects:
         told.append(f"{counted(sum(map(len, named.suspects)), 'item')} that its line numbers may mean tested apart")
     reason = f"refused by the provider's validation; {', '.join(told)}"
-    return abandon(context, one, reason, refused="named", suspects=[list(group) for group in named.suspects] or None)
+    return abandon(wake_up, one, reason, Refusal.NAMED, named.suspects)
 
 
-def _refuse_to_go_on_for_ever(context: ShardContext, codes: Iterable[str]) -> None:
+def _refuse_to_go_on_for_ever(wake_up: WakeUp, codes: Iterable[str]) -> None:
     """A file for a person to look at, rather than one refused file after another: each takes its time."""
     in_a_row = total = 0
-    for one in provider_batches.of_shard(context.conn, context.shard.shard_id):
-        if one.refused in ("named", "unnamed"):
+    with reading(wake_up.conn):
+        former = provider_batches.of_shard(wake_up.conn, wake_up.shard.shard_id)
+    for one in former:
+        if one.refused in _FOR_ITS_LINES:
             in_a_row, total = in_a_row + 1, total + 1
         elif one.state is not ProviderBatchState.ABANDONED:
             in_a_row = 0
-    context.conn.commit()
     if in_a_row >= MOST_IN_A_ROW or total >= MOST_OF_A_SHARD:
         raise Blocked(
             f"The provider's validation refused {counted(total, 'file')} of this shard, {in_a_row} of them without one "
@@ -150,22 +155,20 @@ def _refuse_to_go_on_for_ever(context: ShardContext, codes: Iterable[str]) -> No
 
 
 def abandon(
-    context: ShardContext,
+    wake_up: WakeUp,
     one: ProviderBatch,
     reason: str,
-    refused: str | None = None,
-    suspects: list[list[int]] | None = None,
+    refused: Refusal | None = None,
+    suspects: Sequence[Sequence[int]] | None = None,
 ) -> ProviderBatch:
     """Give a provider batch up; its items are free again."""
-    abandoned = provider_batches.move(
-        context.conn, context.holder, one, ProviderBatchState.ABANDONED, reason, refused=refused, suspects=suspects
-    )
-    context.conn.commit()
-    context.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
+    with writing(wake_up.conn, wake_up.holder):
+        abandoned = provider_batches.abandoned(wake_up.conn, wake_up.holder, one, reason, refused, suspects)
+    wake_up.note(f"provider batch {one.provider_batch_id}: abandoned, {reason}")
     return abandoned
 
 
-def suspects_apart(
+def split_suspects(
     wanted: Mapping[int, int], refused: Iterable[ProviderBatch], failed: Mapping[int, FailedItem]
 ) -> tuple[dict[int, int], list[dict[int, int]]]:
     """The wanted items (ordinal -> tokens) that nothing is held against; and the groups of the others that share a
@@ -176,13 +179,13 @@ def suspects_apart(
     """
     rest = dict(wanted)
     groups: list[dict[int, int]] = []
-    for one in reversed([one for one in refused if one.refused in ("named", "unnamed")]):
+    for one in reversed([one for one in refused if one.refused in _FOR_ITS_LINES]):
         held = {
             ordinal
             for ordinal in one.carries()
             if ordinal in rest and (ordinal not in failed or failed[ordinal].provider_batch_id < one.provider_batch_id)
         }
-        for group in _halves(sorted(held)) if one.refused == "unnamed" else one.suspects or ():
+        for group in _halves(sorted(held)) if one.refused == Refusal.UNNAMED else one.suspects or ():
             taken = {ordinal: rest.pop(ordinal) for ordinal in group if ordinal in held and ordinal in rest}
             groups += [taken] if taken else []
     return rest, groups
@@ -195,5 +198,5 @@ def _halves(suspects: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
 
 def is_one_tried(former: Iterable[ProviderBatch]) -> bool:
     """Whether a file that may hold a suspect is under way: while it is, the other groups wait."""
-    last = max((one.provider_batch_id for one in former if one.refused in ("named", "unnamed")), default=0)
+    last = max((one.provider_batch_id for one in former if one.refused in _FOR_ITS_LINES), default=0)
     return any(one.live and one.taken_at is None and one.provider_batch_id > last for one in former)

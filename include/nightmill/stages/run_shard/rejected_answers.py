@@ -16,11 +16,12 @@ from nightmill.checks.checker import Checker
 from nightmill.domain.failures import Failure
 from nightmill.jobs.rules.repair import repairs
 from nightmill.providers.answers import Answer, Said, Unreadable
-from nightmill.stages.run_shard.context import ShardContext
 from nightmill.stages.run_shard.one_answer import one_of
 from nightmill.stages.run_shard.result_lines import places
+from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import payloads, provider_batches
 from nightmill.storage.provider_batches import ProviderBatch
+from nightmill.storage.session import reading
 from nightmill.storage.settlement import FailedItem
 
 
@@ -34,19 +35,20 @@ class Rejected(msgspec.Struct, frozen=True):
 class RejectedAnswers:
     """The last answers of those failed items that are worth a repair. Evidence that is gone counts as no answer."""
 
-    def __init__(self, context: ShardContext, failed: Mapping[int, FailedItem]) -> None:
-        self._context = context
-        self._checker = Checker(context.pinned, explain=True)
+    def __init__(self, wake_up: WakeUp, failed: Mapping[int, FailedItem]) -> None:
+        self._wake_up = wake_up
+        self._checker = Checker(wake_up.pinned, explain=True)
         self._lines: dict[int, list[tuple[Path, int, int]]] = {}
         wanted: dict[int, set[int]] = {}
         for one in failed.values():
-            if repairs(context.pinned.job, one.kind, one.code):
+            if repairs(wake_up.pinned.job, one.kind, one.code):
                 wanted.setdefault(one.provider_batch_id, set()).add(one.ordinal)
         if wanted:
-            for batch in provider_batches.of_shard(context.conn, context.shard.shard_id):
+            with reading(wake_up.conn):
+                former = provider_batches.of_shard(wake_up.conn, wake_up.shard.shard_id)
+            for batch in former:
                 if batch.provider_batch_id in wanted:
                     self._find(batch, wanted[batch.provider_batch_id])
-            context.conn.commit()
 
     def of(self, ordinal: int, document: Mapping[str, Any]) -> Rejected | None:
         """The rejected answer of one item; None when there is no text to show, as after a refusal."""
@@ -61,16 +63,16 @@ class RejectedAnswers:
         with path.open("rb") as file:
             file.seek(offset)
             raw = file.read(length).rstrip(b"\r\n")
-        return [line.said for line in self._context.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
+        return [line.said for line in self._wake_up.provider.read_lines([raw]) if not isinstance(line, Unreadable)]
 
     def _find(self, batch: ProviderBatch, ordinals: set[int]) -> None:
         for kind in ("output", "error"):
-            path = self._context.directory / f"{batch.token}-rejected.{kind}"
-            evidence = payloads.evidence_path(self._context.pinned.name, batch.batch_id, batch.token, kind)
+            path = self._wake_up.directory / f"{batch.token}-rejected.{kind}"
+            evidence = payloads.evidence_path(self._wake_up.pinned.name, batch.batch_id, batch.token, kind)
             if not path.exists():
-                most = self._context.env.account(self._context.pinned).answers.max_result_bytes
-                if not self._context.env.payloads.fetch_file(evidence, path, most):
+                most = self._wake_up.env.account(self._wake_up.pinned).answers.max_result_bytes
+                if not self._wake_up.env.payloads.fetch_file(evidence, path, most):
                     continue
-            for ordinal, offset, length in places(path, batch.token, self._context.provider):
+            for ordinal, offset, length in places(path, batch.token, self._wake_up.provider):
                 if ordinal in ordinals:
                     self._lines.setdefault(ordinal, []).append((path, offset, length))
