@@ -14,10 +14,11 @@ from typing import Any
 from nightmill.domain.snapshots import Absent, BatchStatus, Found, LookupResult, Snapshot, Unclear
 from nightmill.providers.anthropic.shapes import PAGE_SIZE, batch_snapshot
 from nightmill.providers.json_answers import MalformedAnswerError
-from nightmill.providers.listing import CLOCK_SLACK, ListingWalk, NoListingError
+from nightmill.providers.listing import ListingWalk, NoListingError
 from nightmill.providers.port import SentCreate
 
 LATEST = timedelta(hours=6)  # after it went out, a create call is executed no more
+EARLIEST = timedelta(hours=2)  # before it went out: so far the provider's clock may be behind
 _MOST_NAMED = 5
 
 
@@ -41,7 +42,7 @@ class Lookup:
             while not walk.done:
                 page, behind = self.page(walk.after)
                 snapshots = [batch_snapshot(entry) for entry in walk.take(page)]
-                earliest = sent.since - CLOCK_SLACK - max(behind or timedelta(), timedelta())
+                earliest = sent.since - max(behind or timedelta(), EARLIEST)
                 candidates += [one for one in snapshots if _may_be(one, sent, earliest)]
         except NoListingError as error:
             return Unclear(str(error), can_change=False)
