@@ -1,6 +1,6 @@
 # nightmill on the official Airflow image. The image's Airflow and the one in requirements.txt must be the same version.
 #   docker build -t nightmill .
-# Run each Airflow component from this image; see the README for the connections and pools they need.
+# Run each Airflow component from this image; docs/guides/operations.md has the connections and pools.
 FROM apache/airflow:3.3.2-python3.12
 
 # The image's own user, never root: pip refuses root here, and the processes need no more rights.

@@ -20,6 +20,8 @@ export UV_NO_PROGRESS := 1
 unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONHOME
 unexport VIRTUAL_ENV
+# Tests call make themselves: what this call was given is not meant for theirs.
+ALONE := env -u ARGS -u JOB -u MAKEFLAGS -u MFLAGS -u MAKEOVERRIDES -u MAKELEVEL
 
 define FIND_PYTHON
 suitable='import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))'; \
@@ -94,11 +96,11 @@ cli: $(READY) ## Run a nightmill command on the local stack (ARGS="status", "doc
 
 .PHONY: test
 test: $(READY) ## Run the tests in two processes (ARGS="tests/stack -k ports" runs some)
-	@"$(BIN)/python" -m pytest -m "not slow" -n 2 --no-loadscope-reorder $(ARGS)
+	@$(ALONE) "$(BIN)/python" -m pytest -m "not slow" -n 2 --no-loadscope-reorder $(ARGS)
 
 .PHONY: sweep
 sweep: $(READY) ## Run the tests that need minutes: the full form of what `make test` does small
-	@"$(BIN)/python" -m pytest -m slow $(ARGS)
+	@$(ALONE) "$(BIN)/python" -m pytest -m slow $(ARGS)
 
 .PHONY: chaos
 chaos: $(READY) ## Run a job under all faults at once while its workers are killed (CHAOS_ITEMS=5000, CHAOS_SEED=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,9 @@ MakeDatabase = Callable[..., str]
 TESTS = Path(__file__).parent
 STACK = ("end_to_end", "stack")  # one Airflow at a time
 LONG = ("end_to_end", "stack", "crash", "faults", "chaos")
+OF_A_MAKE_CALL = ("ARGS", "JOB", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL")
+for _name in OF_A_MAKE_CALL:  # `make test` drops them too; an editor or a script may call pytest below another make
+    os.environ.pop(_name, None)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -80,7 +84,7 @@ def make_database(postgres_server: Server, request: pytest.FixtureRequest) -> It
 
     def make(template: str = "template1") -> str:
         name = f"test_{next(_numbers)}"
-        postgres_server.create_database(name, template=template)
+        postgres_server.create_database(name, template=template, copy_files=True)
         made.append(name)
         return postgres_server.dsn(name)
 
@@ -95,6 +99,28 @@ def ledger_template(postgres_server: Server) -> str:
     name = "ledger_template"
     postgres_server.create_database(name)
     init_db(postgres_server.dsn(name))
+    return name
+
+
+@pytest.fixture(scope="session")
+def pipeline_template(postgres_server: Server, ledger_template: str) -> str:
+    """A ledger in which the job of `support.pipeline` is applied, with its documents, for a writer's login."""
+    from support.pipeline_template import fill
+
+    return _filled(postgres_server, ledger_template, "pipeline_template", fill)
+
+
+@pytest.fixture(scope="session")
+def notes_template(postgres_server: Server, ledger_template: str) -> str:
+    """A ledger in which the job of `support.ledger` is applied, for the logins of a writer and a reader."""
+    from support.ledger import fill
+
+    return _filled(postgres_server, ledger_template, "notes_template", fill)
+
+
+def _filled(server: Server, template: str, name: str, fill: Callable[[Server, str], None]) -> str:
+    server.create_database(name, template=template)
+    fill(server, server.dsn(name))
     return name
 
 

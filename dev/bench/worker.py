@@ -23,7 +23,7 @@ def main(name: str, settings: str) -> None:
     values = json.loads(settings)
     site = Site(**{**values, "home": Path(values["home"])})
     module, function = name.rsplit(".", 1)
-    work: Callable[[Site], Any] = getattr(importlib.import_module(f"bench.{module}"), function)
+    work: Callable[[Site], Any] = getattr(importlib.import_module(f"dev.bench.{module}"), function)
     prepared = work(site)
     with site.environment.provider(site.job):
         pass  # the provider's SDK and the object store's driver are imported at their first use

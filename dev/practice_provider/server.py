@@ -74,9 +74,13 @@ class RunningSimulator:
         books: Books = self._server.simulator.books
         return books.summary() if summary else books.summary() | {"requests": dict(books.requests())}
 
+    def ask_to_stop(self) -> None:
+        """What `stop` does, without waiting for it: uvicorn takes a fifth of a second."""
+        self._server.should_exit = True
+
     def stop(self) -> None:
         """Ends running steps at their next commit and closes everything; the data folder can be opened again."""
-        self._server.should_exit = True
+        self.ask_to_stop()
         self._thread.join()
 
 

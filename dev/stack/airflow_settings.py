@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 from dev.stack.ports import LOOPBACK
 from dev.stack.postgres import Server
@@ -64,11 +62,12 @@ def airflow_environment(
     (AIRFLOW_CONN_*) and variables (AIRFLOW_VAR_*) stay. `ports` has `api`, `simulator`, `worker_log`, `trigger_log`.
     """
     env = {name: value for name, value in os.environ.items() if not _unwanted(name)}
-    own = [str(settings.repository / "include"), str(settings.repository)]
+    own = [] if settings.airflow_python else [str(settings.repository / "include"), str(settings.repository)]
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [*own, os.environ.get("PYTHONPATH", "")]))
-    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
+    env["PATH"] = os.pathsep.join([str(settings.python.parent), env.get("PATH", os.defpath)])
     env |= NO_TELEMETRY
     env |= {"NIGHTMILL_HOME": str(settings.home), "AIRFLOW_HOME": str(settings.airflow_home)}
+    env["NIGHTMILL_CACHE"] = str(settings.home / "cache")
     env |= {f"AIRFLOW__{name}": value for name, value in OPTIONS.items()}
     env |= {f"AIRFLOW__{name}": value for name, value in _placed_options(settings, server, secrets, ports).items()}
     env |= _connections(server, ports["simulator"])
@@ -95,7 +94,7 @@ def _placed_options(
     database = server.dsn(AIRFLOW_DATABASE, AIRFLOW_DATABASE).replace("postgresql://", "postgresql+psycopg://")
     return {
         "CORE__DAGS_FOLDER": str(settings.dags_folder),
-        "CORE__PLUGINS_FOLDER": str(settings.repository / "plugins"),
+        "CORE__PLUGINS_FOLDER": str(settings.plugins_folder),
         "CORE__PARALLELISM": str(settings.parallelism),
         "CORE__FERNET_KEY": secrets.get("fernet_key", new_fernet_key),
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(settings.airflow_home / "passwords.json"),

@@ -47,13 +47,13 @@ class Component:
 
 def components(settings: StackSettings, env: Mapping[str, str], ports: Mapping[str, int]) -> list[Component]:
     """All processes, in the order of their start."""
-    python = sys.executable
+    python = str(settings.python)
     data = settings.home / PROVIDER
     options = ["--port", str(ports[PROVIDER]), "--port-file", str(data / "port"), "--data-dir", str(data)]
     options += ["--batch-seconds", f"{settings.batch_seconds:g}"]
     # Without log servers: they would listen on every interface, and all logs are on this machine anyway.
     commands = {
-        PROVIDER: [python, "-m", "dev.practice_provider", *options],
+        PROVIDER: [sys.executable, "-m", "dev.practice_provider", *options],
         API_SERVER: [python, "-m", "airflow", "api-server", "--host", LOOPBACK, "--port", str(ports["api"])],
         "scheduler": [python, "-m", "airflow", "scheduler", "--skip-serve-logs"],
         "dag-processor": [python, "-m", "airflow", "dag-processor"],

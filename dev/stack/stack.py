@@ -7,7 +7,6 @@ or a reboot, processes with old settings. `down` stops exactly what `up` started
 from __future__ import annotations
 
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -172,7 +171,7 @@ class Stack:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch(mode=0o600)
         with log.open("ab") as stream:
-            command = [sys.executable, "-m", "airflow", "db", "migrate"]
+            command = [str(self.settings.python), "-m", "airflow", "db", "migrate"]
             done = subprocess.run(
                 command, env=dict(env), stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, check=False
             )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from nightmill.checks.containment import ANSWER_RAISED, INPUT_RAISED
+from nightmill.checks.port import Check, Code
+from nightmill.checks.registry import ANSWER_CHECKS, INPUT_CHECKS
 from nightmill.domain.failures import RULES, Action, FailureClass
 
 PAGE = "failures.md"
 _INTRODUCTION = """# What nightmill makes of a failure
 
-Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py); do not edit it.
-The class of a failure decides what happens next. It stands with its code beside every attempt and every dead letter.
+Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py) and the checks in
+[registry.py](../../include/nightmill/checks/registry.py); do not edit it. The class of a failure decides what happens
+next. It stands with its code beside every attempt and every dead letter.
 """
 _CLASSES = {
     FailureClass.TRANSIENT: "trying again can help",
@@ -30,7 +36,7 @@ _ACTIONS = {
 _RULES = """## Rules
 
 The first rule that holds decides. Where no code stands, the provider's own code is kept, else its type, else
-`http_<status>`; a finding of our checks has the code of the check.
+`http_<status>`.
 
 A line without a usable status (none, -1, a text, a number that is no HTTP status) is classified by what stands there: a
 status in the error object, in its code or type ("BadRequestError", "RESOURCE_EXHAUSTED"), or in its message ("Error
@@ -40,6 +46,16 @@ answer is judged by its text, and the log counts it.
 
 | seen | class | code |
 |---|---|---|
+"""
+_CHECKS = """
+## What our checks find
+
+An answer goes through these checks in this order, one that was stored before it is used again likewise; the first that
+refuses it gives the failure its code. Inputs are checked while a batch is frozen: nothing is sent for what is refused
+there. [write_a_check.md](../guides/write_a_check.md) shows how to add one.
+
+| check | found | class | code | what happens |
+|---|---|---|---|---|
 """
 _MENDED = """
 ## What is no failure
@@ -87,4 +103,11 @@ def page() -> str:
         spends = "yes" if kind.spends_retry_budget else "no"
         classes.append(f"| {kind} | {_CLASSES[kind]} | {_ACTIONS[kind.action]} | {spends} |")
     rules = [f"| {rule.evidence} | {rule.kind} | {f'`{rule.code}`' if rule.code else ''} |" for rule in RULES]
-    return "\n".join([_INTRODUCTION, *classes, "", _RULES + "\n".join(rules), _MENDED])
+    checks = [*_rows("answers", ANSWER_CHECKS, ANSWER_RAISED), *_rows("inputs", INPUT_CHECKS, INPUT_RAISED)]
+    return "\n".join([_INTRODUCTION, *classes, "", _RULES + "\n".join(rules), _CHECKS + "\n".join(checks), _MENDED])
+
+
+def _rows(of: str, checks: Sequence[Check], raised: Code) -> Iterator[str]:
+    for name, code in [*((check.name, code) for check in checks for code in check.codes), ("any", raised)]:
+        action = code.action or code.kind.action
+        yield f"| {of}: {name} | {code.meaning} | {code.kind} | `{code.word}` | {action} |"

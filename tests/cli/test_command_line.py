@@ -83,20 +83,20 @@ def waiting_for_a_lock(pipeline: Pipeline) -> Iterator[subprocess.Popen[bytes]]:
 def test_ctrl_c_ends_a_command_without_a_traceback(pipeline: Pipeline) -> None:
     with waiting_for_a_lock(pipeline) as running:
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=120)
     assert (running.returncode, said) == (130, b"interrupted\n")
 
 
 def test_a_database_that_ends_the_connection_is_said_without_a_traceback(pipeline: Pipeline) -> None:
     with waiting_for_a_lock(pipeline) as running:
         pipeline.sql("select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'")
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=120)
     assert running.returncode == 1
     assert said.startswith(b"error: the database did not finish the command (AdminShutdown)\nremedy: ")
 
 
 def _wait_for_a_waiting_session(pipeline: Pipeline) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if pipeline.sql("select 1 from pg_stat_activity where wait_event_type = 'Lock'"):
             return
@@ -106,7 +106,7 @@ def _wait_for_a_waiting_session(pipeline: Pipeline) -> None:
 
 def test_what_is_no_connection_is_refused_without_its_password() -> None:
     with command("status", AIRFLOW_CONN_NIGHTMILL_DB="postgres://a:hush/hush@db/x") as running:
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=120)
     assert running.returncode == 1
     assert b"AIRFLOW_CONN_NIGHTMILL_DB is not a connection's URI" in said
     assert b"hush" not in said

@@ -66,7 +66,7 @@ def test_what_was_published_is_undone_released_and_retired_as_the_page_says(
 ) -> None:
     seen = []
     for one in commands():
-        if one[0] == "publish":  # tests/end_to_end/test_approval_on_airflow.py types it
+        if one[0] == "publish":  # tests/end_to_end/test_people_approve.py types it
             continue
         if one[0] == "retire":
             shown.sql("update nightmill.view_definition set job = 'notes' where view_name = 'notes'")

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightmill.domain.failures import (
+    ENDINGS,
     MESSAGE_LIMIT,
     RULES,
     Failure,
@@ -18,7 +19,6 @@ from nightmill.domain.failures import (
     classify_unfinished_answer,
     lost_line,
     never_processed,
-    rejected,
 )
 
 TRANSIENT, CAPACITY, INPUT = FailureClass.TRANSIENT, FailureClass.CAPACITY, FailureClass.INPUT
@@ -128,8 +128,7 @@ def test_nothing_failed_where_nothing_was_seen_and_every_rule_decides_something(
     assert classify(Seen()) is None
     assert classify(Seen(batch_status="running")) is None
     assert classify(Seen(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
-    assert rejected("schema", "title: missing") == Failure(OUTPUT, "schema", "title: missing")
-    assert {rule.kind for rule in RULES} == set(FailureClass) - {FailureClass.SINK}
+    assert {rule.kind for rule in (*RULES, *ENDINGS)} == set(FailureClass) - {FailureClass.SINK}
 
 
 @given(st.integers(0, 599), st.text(max_size=20), st.text(max_size=3_000))

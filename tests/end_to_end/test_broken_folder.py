@@ -14,7 +14,7 @@ def test_a_broken_folder_is_shown_with_its_mistake_and_takes_no_other_job_off_th
     job_yaml = folder / "job.yaml"
     job_yaml.write_text(job_yaml.read_text().replace("model:", "modle:"))
 
-    wait_for(lambda: site.client.import_errors() != [], 90, "the import error")
+    wait_for(lambda: site.client.import_errors() != [], 180, "the import error")
 
     (error,) = site.client.import_errors()
     assert error["filename"].endswith("nightmill_broken_jobs.py")
@@ -22,4 +22,4 @@ def test_a_broken_folder_is_shown_with_its_mistake_and_takes_no_other_job_off_th
     assert [site.client.dag(dag_id)["is_stale"] for dag_id in (LETTERS, NOTES)] == [False, False]
 
     shutil.rmtree(folder)
-    wait_for(lambda: site.client.import_errors() == [], 90, "the import error to go")
+    wait_for(lambda: site.client.import_errors() == [], 180, "the import error to go")

@@ -53,7 +53,7 @@ def run_id(site: Site, person: Keyboard) -> str:
         runs[:] = [one["dag_run_id"] for one in retried(lambda: site.client.dag_runs(POSTCARDS))]
         return bool(runs)
 
-    wait_for(triggered, 30, "the run", person.words)
+    wait_for(triggered, 120, "the run", person.words)
     return runs[0]
 
 
@@ -73,7 +73,7 @@ def waiting(site: Site, person: Keyboard, run_id: str) -> Keyboard:
 
 
 def test_what_was_typed_into_the_form_is_what_the_batch_was_made_with(site: Site, run_id: str) -> None:
-    wait_for(lambda: site.batch(run_id).get("item_count") is not None, 60, "the manifest")
+    wait_for(lambda: site.batch(run_id).get("item_count") is not None, 120, "the manifest")
     batch = site.batch(run_id)
     assert (batch["item_count"], batch["note"]) == (ITEMS, NOTE)
 

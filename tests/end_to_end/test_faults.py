@@ -62,7 +62,7 @@ def caught_working(site: Site, state: str) -> tuple[int, int]:
         found[:] = [(pids[place], one) for place, one in provider_batches(site, state) if place in pids]
         return bool(found)
 
-    wait_for(look, 90, f"a worker with a provider batch in {state}", lambda: site.states(NOTES, RUN))
+    wait_for(look, 180, f"a worker with a provider batch in {state}", lambda: site.states(NOTES, RUN))
     return found[0]
 
 
@@ -79,7 +79,7 @@ def test_a_worker_killed_in_the_middle_of_submit_has_its_batch_adopted_and_not_p
     def accepted() -> list[str]:
         return [batch["id"] for batch in bills(site)["batches"] if batch["input_file_id"] == file_id]
 
-    wait_for(lambda: bool(accepted()), 30, "the provider to accept the batch")
+    wait_for(lambda: bool(accepted()), 120, "the provider to accept the batch")
     task = psutil.Process(pid)
     worker = task.parent()
     assert worker is not None

@@ -67,12 +67,12 @@ def test_a_run_marked_as_failed_is_cancelled_wound_down_and_never_shown(site: Si
         site.wait_state(PARCELS, MARKED, f"run_shard[{place}]", "deferred")
 
     site.client.set_run_state(PARCELS, MARKED, "failed")
-    wait_for(lambda: site.batch(MARKED)["state"] == "CANCELLED", 30, "the batch to be cancelled")
+    wait_for(lambda: site.batch(MARKED)["state"] == "CANCELLED", 120, "the batch to be cancelled")
     assert site.batch(MARKED)["generation"] == 2
     assert "marked as failed" in site.batch(MARKED)["state_reason"]
 
     site.slow_provider.faults(hold=False)  # the answers come after all
-    wait_for(lambda: executed(site) == paid + CHANGED, 30, "late answers")
+    wait_for(lambda: executed(site) == paid + CHANGED, 120, "late answers")
     site.client.trigger(MAINTENANCE, run_id=MARKED)
     site.wait_run(MAINTENANCE, MARKED, "success", "failed")
     states = site.sql(

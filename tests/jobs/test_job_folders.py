@@ -80,3 +80,13 @@ def test_a_file_that_is_not_utf8_is_named_with_the_byte(tmp_path: Path, name: st
     (folder / name).write_bytes("# Straße".encode("latin-1"))
     with pytest.raises(ConfigError, match=rf"/job/{name}:1: is not UTF-8 \(byte 6\)"):
         job_folders.read(folder)
+
+
+def test_one_folder_by_name_is_the_one_that_a_look_at_all_of_them_finds(tmp_path: Path) -> None:
+    for folder in ("a/twice", "b/twice", "b/only"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "job.yaml").touch()
+    (tmp_path / "a" / "empty").mkdir()
+    roots = [tmp_path / "a", tmp_path / "gone", tmp_path / "b"]
+    assert {name: job_folders.named(roots, name) for name in ("twice", "only")} == job_folders.find(roots).folders
+    assert job_folders.named(roots, "empty") is None

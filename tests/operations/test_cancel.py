@@ -36,7 +36,7 @@ CANCEL = "POST /v1/batches/{batch_id}/cancel"
 QUIET = timedelta(seconds=60)  # more than create_timeout_s + quiet_period_s of the job
 
 
-def wound_down(pipeline: Pipeline, *, seconds: float = 20) -> list[Action]:
+def wound_down(pipeline: Pipeline, *, seconds: float = 120) -> list[Action]:
     """Wind down until nothing is left at the provider."""
     done: list[Action] = []
     until = time.monotonic() + seconds

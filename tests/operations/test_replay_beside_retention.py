@@ -35,7 +35,7 @@ def in_turn(pipeline: Pipeline, parent: int, *calls: Callable[[], object]) -> li
         for number, call in enumerate(calls, start=1):
             threads.append(threading.Thread(target=noted, args=(number, call), daemon=True))
             threads[-1].start()
-            until = time.monotonic() + 20
+            until = time.monotonic() + 120
             while pipeline.sql("select count(*) from pg_locks where locktype = 'advisory' and not granted") != [
                 (number,)
             ]:

@@ -16,6 +16,7 @@ __all__ = ["pipeline", "simulator"]
 _home = tempfile.mkdtemp(prefix="nightmill-test-airflow-")
 atexit.register(shutil.rmtree, _home, ignore_errors=True)
 os.environ["AIRFLOW_HOME"] = _home
+os.environ["NIGHTMILL_CACHE"] = _home
 os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "false"
 os.environ["AIRFLOW__CORE__UNIT_TEST_MODE"] = "false"
 

@@ -86,7 +86,7 @@ async def triggers(shard_ids: list[int]) -> AsyncIterator[Reasons]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -114,21 +114,21 @@ def test_fifty_waiting_shards_cost_one_list_call_per_interval_and_one_database_c
 ) -> None:
     waiting = send(pipeline, MANY, monkeypatch)
     before, seen = list_calls(pipeline), []
-    intervals = 5
+    calls = 5
 
     async def body() -> None:
         async with triggers(waiting) as reasons:
-            await asyncio.sleep(INTERVAL_S / 2)
-            for _ in range(intervals):
-                await asyncio.sleep(INTERVAL_S)
+            for number in range(1, calls + 1):
+                await until(lambda number=number: list_calls(pipeline) - before >= number)  # type: ignore[misc]
                 seen.append(connections(pipeline))
             assert reasons == {}
 
+    began = time.monotonic()
     run(body)
-    calls = list_calls(pipeline) - before
-    assert intervals - 1 <= calls <= intervals + 1
-    assert seen == [1] * intervals
-    assert connections(pipeline) == 0  # and nothing is left behind
+    made, intervals = list_calls(pipeline) - before, (time.monotonic() - began) / INTERVAL_S
+    assert calls <= made <= intervals + 1  # a busy machine makes intervals longer, never shorter
+    assert seen == [1] * calls
+    run(lambda: until(lambda: connections(pipeline) == 0))  # and nothing is left behind
 
 
 def test_each_shard_is_woken_when_its_provider_batch_ends(
@@ -139,7 +139,7 @@ def test_each_shard_is_woken_when_its_provider_batch_ends(
             await asyncio.sleep(INTERVAL_S * 1.5)
             assert reasons == {}
             provider.patch("/_faults", json={"hold": False}).raise_for_status()
-            await until(lambda: len(reasons) == FEW, 20)
+            await until(lambda: len(reasons) == FEW)
             assert set(reasons.values()) == {"provider batch ended"}
 
     run(body)
@@ -177,7 +177,7 @@ def test_a_shard_that_is_watched_twice_for_a_moment_wakes_both_triggers(pipeline
 
     async def body() -> None:
         pipeline.sql("update nightmill.shard set wake_at = now() where shard_id = %s", waiting[0])
-        await asyncio.wait_for(asyncio.gather(watch(waiting[0]), watch(waiting[0])), 10)
+        await asyncio.wait_for(asyncio.gather(watch(waiting[0]), watch(waiting[0])), 60)
 
     run(body)
     assert fired == ["due", "due"]
@@ -197,7 +197,7 @@ def test_the_provider_down_is_waited_out(
             assert reasons == {waiting[3]: "due"}
             httpx.patch(f"{pipeline.simulator.control_url}/_faults", json={"hold": False}, trust_env=False)
             define_connections(pipeline, monkeypatch)
-            await until(lambda: len(reasons) == FEW, 20)
+            await until(lambda: len(reasons) == FEW)
 
     run(body)
 
@@ -254,7 +254,7 @@ def test_an_unforeseen_fault_does_not_end_the_poller(pipeline: Pipeline, waiting
         polling.add(watch)
         await until(lambda: watcher.calls >= 4)
         pipeline.sql("update nightmill.shard set wake_at = now()")
-        await asyncio.wait_for(watch.woken.wait(), 5)
+        await asyncio.wait_for(watch.woken.wait(), 60)
 
     run(body)
     assert watcher.closed >= 4
@@ -280,9 +280,9 @@ def test_a_watch_added_while_the_poller_closes_is_polled() -> None:
         first, second = Watch(1, 0.05), Watch(2, 0.05)
         polling.add(first)
         polling.remove(first)
-        await asyncio.wait_for(closing.wait(), 5)
+        await asyncio.wait_for(closing.wait(), 60)
         polling.add(second)
-        await asyncio.wait_for(second.woken.wait(), 5)
+        await asyncio.wait_for(second.woken.wait(), 60)
 
     run(body)
 

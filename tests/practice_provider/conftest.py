@@ -31,7 +31,7 @@ def start(tmp_path: Path) -> Iterator[StartSimulator]:
     yield _start
     for simulator, client in running:
         client.close()
-        simulator.stop()
+        simulator.ask_to_stop()
 
 
 @pytest.fixture

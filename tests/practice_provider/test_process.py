@@ -118,6 +118,15 @@ def test_faults_given_at_the_start_are_taken_once(tmp_path: Path, processes: lis
     assert processes[1].client.http.post("/v1/batches", json=_create(file_id)).status_code == 200
 
 
+def test_settings_of_anthropic_are_given_as_json(tmp_path: Path, processes: list[Process]) -> None:
+    processes.append(Process(tmp_path / "data", "--anthropic", '{"queued_requests": 1, "retry_after_s": 9}'))
+    given = {"requests": [{"custom_id": name, "params": {}} for name in "ab"]}
+    answer = processes[0].client.http.post(
+        "/v1/messages/batches", json=given, headers={"anthropic-version": "2023-06-01"}
+    )
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "9")
+
+
 def _create(file_id: str) -> dict[str, str]:
     return {"input_file_id": file_id, "endpoint": "/v1/chat/completions", "completion_window": "24h"}
 

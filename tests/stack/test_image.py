@@ -85,6 +85,15 @@ def test_no_demo_job_is_in_the_image_so_that_doctor_and_validate_look_at_the_use
     assert (done.returncode, json.loads(done.stdout)) == (0, {}), done.stderr
 
 
+def test_the_packages_of_the_image_hold_nothing_of_tests_or_of_the_local_stack() -> None:
+    texts = {name: (REPOSITORY / name).read_text("utf-8") for name in ("requirements-dev.in", "requirements.txt")}
+    only_here = set(re.findall(r"^[a-z][\w-]*", texts["requirements-dev.in"], re.MULTILINE | re.IGNORECASE))
+    of_airflow = {"packaging", "psutil", "python-multipart", "uvicorn"}  # the stack imports them too
+    in_image = set(re.findall(r"^([a-z0-9._-]+)==", texts["requirements.txt"], re.MULTILINE))
+    assert only_here & in_image == of_airflow
+    assert {"anthropic", "apache-airflow", "great-expectations", "openai", "psycopg", "s3fs"} <= in_image
+
+
 def test_a_job_of_ones_own_goes_into_the_image(image: Path) -> None:
     rules = [line for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
     assert not ignored("dags/jobs/my_job/job.yaml", rules)

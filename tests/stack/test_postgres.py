@@ -44,7 +44,7 @@ def test_two_servers_run_side_by_side_and_stopping_one_leaves_the_other(postgres
     children = psutil.Process(other.pid()).children(recursive=True)
     other.stop()
     assert other.pid() is None
-    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert psutil.wait_procs(children, timeout=60)[1] == []
     assert ask(postgres_server.dsn("postgres"), "select 1") == 1
 
 
@@ -70,7 +70,7 @@ def test_a_killed_server_starts_again(home: Path) -> None:
     pid = first.pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=5)
+    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=60)
     second = start_server(home, durable=False)
     assert second.pid() != pid
     assert ask(second.dsn("postgres"), "select 1") == 1

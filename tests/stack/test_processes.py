@@ -26,7 +26,7 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + FA
 def start(tmp_path: Path, program: str) -> ProcessRecord:
     log = tmp_path / "program.log"
     record = spawn([sys.executable, "-c", program], os.environ, log, "fingerprint")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while "ready" not in log.read_text():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -48,7 +48,7 @@ def test_a_process_that_ignores_the_request_is_killed_after_the_grace(tmp_path: 
     began = time.monotonic()
     stop([record], grace_s=0.5)
     assert not is_alive(record)
-    assert 0.4 < time.monotonic() - began < 5
+    assert 0.4 < time.monotonic() - began < 60  # its sleep is 600 s
 
 
 def test_children_of_a_killed_leader_are_found_and_stopped_at_once(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_children_of_a_killed_leader_are_found_and_stopped_at_once(tmp_path: Pat
     began = time.monotonic()
     stop([record], grace_s=30)
     assert members(record) == []
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20  # the grace is 30 s
 
 
 def test_a_pid_that_was_given_to_another_process_is_never_touched(tmp_path: Path) -> None:

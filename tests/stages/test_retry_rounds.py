@@ -43,7 +43,7 @@ def test_what_never_failed_goes_out_at_once_while_a_failed_item_waits_for_its_ro
         f"poll_interval_s: 1\n  limits: {{requests_per_file: 10, enqueued_prompt_tokens: {tokens}}}",
     )
     set_faults(pipeline.simulator, line_error=[{"match": "-2$", "times": 1}])
-    until = time.monotonic() + 30
+    until = time.monotonic() + 120
     while counts(pipeline, batch).get("accepted") != 19:
         assert time.monotonic() < until, counts(pipeline, batch)
         assert isinstance(pipeline.wake(shard), Waiting)

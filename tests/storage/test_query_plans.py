@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.ledger import Ledger, apply, definition
 
+from nightmill.checks.inputs import judged_anew
 from nightmill.storage import provider_batches, reuse, shards, sql
 from nightmill.storage.ranges import multirange
 from nightmill.storage.session import Connection
@@ -200,12 +201,17 @@ def test_looking_for_a_shards_unsettled_items_reads_only_where_they_were(filled:
 
 def test_looking_up_a_few_keys_for_an_estimate_reads_no_items_and_not_all_results(filled: Ledger) -> None:
     keys = [row[0] for row in filled.sql("select key from nightmill.result limit 5")]
-    values = {"keys": [*keys, b"unknown"], "validators_hash": filled.job.validators_hash}
+    judged = judged_anew()
+    values = {
+        "keys": [*keys, b"unknown"],
+        "validators_hash": filled.job.validators_hash,
+        "judged_anew": judged,
+    }
     with filled.writer() as conn:
         nodes = plan(conn, sql.text("item/keys_settled"), values)
         assert touched(nodes, "item") == set()
         assert not [node for node in nodes if node.get("Relation Name") == "result" and node["Node Type"] == "Seq Scan"]
-        found = reuse.settled_keys(conn, values["keys"], filled.job.validators_hash)
+        found = reuse.settled_keys(conn, values["keys"], filled.job.validators_hash, judged)
     assert {one.key for one in found} == set(keys)
     assert all(one.reused and not one.outdated for one in found)
 

@@ -23,7 +23,7 @@ from dev.practice_provider.settings import Settings
 from dev.stack.postgres import Server
 from support.crash_stories import STORIES
 from support.pipeline import Pipeline
-from support.pipeline_fixtures import WRITER
+from support.pipeline_template import WRITER
 from support.steps import ROOT, batch_of, counts
 
 SPENT = """
@@ -127,7 +127,9 @@ class Sweep:
         name = f"crash_{os.getpid()}_{next(self._numbers)}"
         folder = self._folder / name
         shutil.copytree(self._job.folder, folder / self._job.folder.name)
-        self._server.create_database(name, template=str(conninfo_to_dict(self._job.admin_dsn)["dbname"]))
+        self._server.create_database(
+            name, template=str(conninfo_to_dict(self._job.admin_dsn)["dbname"]), copy_files=True
+        )
         simulator = start_in_thread(Settings(data_dir=folder / "provider", batch_s=0, cancel_s=0.5))
         try:
             yield replace(

@@ -95,13 +95,13 @@ def wound_down(pipeline: Pipeline, _: Any) -> None:
 def hold(pipeline: Pipeline, on: bool) -> None:
     body, kind = json.dumps({"hold": on}).encode(), {"content-type": "application/json"}
     asked = urllib.request.Request(f"{control_url(pipeline)}/_faults", body, kind, method="PATCH")
-    urllib.request.urlopen(asked, timeout=10).close()
+    urllib.request.urlopen(asked, timeout=60).close()
 
 
 def wait_for_the_provider(pipeline: Pipeline) -> None:
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        with urllib.request.urlopen(f"{control_url(pipeline)}/_books?summary=1", timeout=10) as answer:
+        with urllib.request.urlopen(f"{control_url(pipeline)}/_books?summary=1", timeout=60) as answer:
             if all(one["status"] in OVER for one in json.load(answer)["batches"]):
                 return
         time.sleep(0.02)

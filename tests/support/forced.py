@@ -12,7 +12,7 @@ from dev.practice_provider.server import RunningSimulator
 
 def fault_log(simulator: RunningSimulator, fault: str | None = None) -> list[dict[str, Any]]:
     """The details of all injected faults of a name, oldest first; with their names where none is given."""
-    with urllib.request.urlopen(f"{simulator.control_url}/_faults/log", timeout=10) as answer:
+    with urllib.request.urlopen(f"{simulator.control_url}/_faults/log", timeout=60) as answer:
         entries = json.load(answer)["data"]
     return [one["detail"] | {"fault": one["fault"]} for one in entries if fault is None or one["fault"] == fault]
 

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import sql as composed
 
+from dev.stack.postgres import Server
 from nightmill.domain.gates import GATES, Word
 from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState
@@ -86,6 +87,15 @@ def definition(name: str = "notes", view: str = "notes", output: str = OUTPUT, m
     job_yaml = (JOB_YAML % view).replace(f"{{view: {view}}}", f"{{view: {view}, mode: {mode}}}")
     files = {"job.yaml": job_yaml, "prompt.md": "{{ body }}", "output.py": output}
     return JobDefinition(name, {file: content.encode() for file, content in files.items()})
+
+
+def fill(server: Server, dsn: str) -> None:
+    """Apply the job in a migrated ledger, and let a writer and a reader in."""
+    with psycopg.connect(dsn) as conn:
+        for role in ("writer", "reader"):
+            server.create_login(f"nightmill_test_{role}")
+            conn.execute(f"grant nightmill_{role} to nightmill_test_{role}")
+    apply(dsn, definition())
 
 
 @dataclass

@@ -75,6 +75,13 @@ class TestConnections:
         return ProviderConnection(conn_id, self.base_url, "key", timeout_s=timeout_s, answers=self.answers)
 
 
+def insert_documents(dsn: str, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """Put (id, version, tenant, body) rows into the source table, which is made on first use."""
+    with psycopg.connect(dsn) as conn, conn.cursor() as cursor:
+        cursor.execute("create table if not exists documents (id text, version text, tenant text, body text)")
+        cursor.executemany("insert into documents values (%s, %s, %s, %s)", rows)
+
+
 _PAUSES = ("the next probe goes out at", "is waited for until")  # what a shard says that waits on purpose
 
 
@@ -147,9 +154,7 @@ class Pipeline:
 
     def documents(self, rows: Sequence[tuple[str, str, str, str]]) -> None:
         """Put (id, version, tenant, body) rows into the source table."""
-        self.sql("create table if not exists documents (id text, version text, tenant text, body text)")
-        with psycopg.connect(self.admin_dsn) as conn, conn.cursor() as cursor:
-            cursor.executemany("insert into documents values (%s, %s, %s, %s)", rows)
+        insert_documents(self.admin_dsn, rows)
 
     def request(self, run_id: str = "run-1", **changes: Any) -> freeze.RunRequest:
         request = freeze.RunRequest(
@@ -176,7 +181,7 @@ class Pipeline:
     def wake(self, shard_id: int, *, restarted: bool = False) -> Finished | Waiting:
         return wake(self.env, self.live, shard_id, restarted=restarted)
 
-    def drive(self, shard_ids: Sequence[int], seconds: float = 60, *, restarted: bool = True) -> None:
+    def drive(self, shard_ids: Sequence[int], seconds: float = 180, *, restarted: bool = True) -> None:
         """Wake the shards in turn until all are finished. Long pauses that shards make on purpose are jumped over."""
         open_ids, until = list(shard_ids), time.monotonic() + seconds
         while open_ids:
@@ -186,7 +191,8 @@ class Pipeline:
             pauses = [one for one in woken.values() if isinstance(one, Waiting) and any(map(one.line.count, _PAUSES))]
             if pauses and len(pauses) == len(open_ids):
                 self.turn_clock_to(min(one.until for one in pauses))
-            time.sleep(0.05)
+            if open_ids:
+                time.sleep(0.05)
 
     def turn_clock_to(self, moment: datetime) -> None:
         """Let the shards think that it is so late, unless it is already."""

@@ -6,37 +6,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from dev.practice_provider.server import RunningSimulator, start_in_thread
 from dev.practice_provider.settings import Settings
 from dev.stack.postgres import Server
-from support.pipeline import JOB_YAML, OUTPUT, PROMPT, Pipeline
-
-WRITER = "nightmill_test_writer"
+from support.pipeline import Pipeline
+from support.pipeline_template import FILES, WRITER
 
 
 @pytest.fixture
 def simulator(tmp_path: Path) -> Iterator[RunningSimulator]:
     running = start_in_thread(Settings(data_dir=tmp_path / "provider", batch_s=0))
     yield running
-    running.stop()
+    running.ask_to_stop()  # no later test opens its folder
 
 
 @pytest.fixture
 def pipeline(
     make_database: Callable[..., str],
-    ledger_template: str,
+    pipeline_template: str,
     postgres_server: Server,
     simulator: RunningSimulator,
     tmp_path: Path,
 ) -> Pipeline:
     """A job over 20 documents, set up and applied; nothing has run."""
-    dsn = make_database(ledger_template)
-    postgres_server.create_login(WRITER)
-    with psycopg.connect(dsn) as conn:
-        conn.execute(f"grant nightmill_writer to {WRITER}")
+    dsn = make_database(pipeline_template)
     folder = tmp_path / "jobs" / "notes"
     folder.mkdir(parents=True)
     made = Pipeline(
@@ -46,12 +41,8 @@ def pipeline(
         folder=folder,
         store=tmp_path / "objects",
     )
-    for name, content in (("job.yaml", JOB_YAML), ("prompt.md", PROMPT), ("output.py", OUTPUT)):
+    for name, content in FILES.items():
         made.write(name, content)
-    made.apply()
-    made.documents(
-        [(f"doc-{n:02}", "1", "acme" if n < 10 else "umbrella", f"Text number {n}. " * n) for n in range(1, 21)]
-    )
     return made
 
 
@@ -67,4 +58,4 @@ def start_simulator(tmp_path: Path) -> Iterator[Callable[..., RunningSimulator]]
 
     yield start
     for one in running:
-        one.stop()
+        one.ask_to_stop()

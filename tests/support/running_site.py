@@ -46,7 +46,7 @@ class OtherProvider:
 
     def stop(self) -> None:
         self.process.terminate()
-        self.process.wait(10)
+        self.process.wait(60)
 
     def faults(self, **changes: Any) -> None:
         set_faults(self.url, **changes)
@@ -149,7 +149,7 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     victims = list(processes)
     for process in victims:
         os.kill(process.pid, signal.SIGKILL)
-    gone, alive = psutil.wait_procs(victims, timeout=10)
+    gone, alive = psutil.wait_procs(victims, timeout=60)
     assert not alive, [process.cmdline() for process in alive]
     assert gone
 

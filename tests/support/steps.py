@@ -29,7 +29,7 @@ def set_faults(simulator: RunningSimulator, **plan: Any) -> None:
     request = urllib.request.Request(
         f"{simulator.control_url}/_faults", json.dumps(plan).encode(), {"content-type": "application/json"}
     )
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def batch_of(pipeline: Pipeline, batch_id: int) -> Batch:
@@ -108,7 +108,7 @@ def half_done(pipeline: Pipeline) -> tuple[int, int]:
     set_faults(pipeline.simulator, hold=True, hold_after=10)
     batch, shard = one_shard(pipeline)
     wake_until(pipeline, shard, "SUBMITTED")
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while pipeline.simulator.books(summary=True)["executed"] < 10:
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -134,7 +134,7 @@ class Worker:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         self._process.send_signal(signal.SIGKILL)
-        code = self._process.wait(20)
+        code = self._process.wait(120)
         self._close()
         assert line.strip() == "reached", f"the worker ended with {code} before its point"
 
@@ -147,7 +147,7 @@ class Worker:
     def resume(self) -> str:
         """Let a paused worker go on to its end; what it said."""
         self._process.send_signal(signal.SIGCONT)
-        said, _ = self._process.communicate("\n" * 100, timeout=30)
+        said, _ = self._process.communicate("\n" * 100, timeout=120)
         self._close()
         return said
 

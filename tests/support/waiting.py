@@ -74,7 +74,7 @@ def account_limit(pipeline: Pipeline) -> tuple[int, float, datetime]:
 def cancel_in_the_console(pipeline: Pipeline, provider_id: str) -> None:
     """What somebody does who is not nightmill."""
     url = f"{pipeline.simulator.base_url}/batches/{provider_id}/cancel"
-    urllib.request.urlopen(urllib.request.Request(url, b"", method="POST"), timeout=10).close()
+    urllib.request.urlopen(urllib.request.Request(url, b"", method="POST"), timeout=60).close()
 
 
 def until_executed(pipeline: Pipeline, requests: int) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from nightmill.checks.citations import Citation, find_citation, refusal
-from nightmill.domain.failures import Failure, rejected
+from nightmill.checks.port import NOTHING, AnswerCheck, AnswerRun, AnswerSubject, Code, Finding, Need
+from nightmill.domain.failures import FailureClass
 from nightmill.domain.outcomes import CitedSpan
+from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.prompt.prompt import written
 from nightmill.jobs.settings.job import CitationRule
 
@@ -19,40 +20,47 @@ _EXPLAINED: Final = 5  # refused quotations that the model is told of
 
 
 class CitationRules:
-    """Finds the quotations that rules ask for. `explain` adds to a refusal what the document reads."""
+    """Finds the quotations that rules ask for. `explain`: the model is told what the document reads."""
 
     def __init__(self, rules: Sequence[CitationRule], *, explain: bool) -> None:
-        self.rules = rules
+        self._rules = rules
         self._explain = explain
 
-    def check(self, answer: Mapping[str, Any], payload: Mapping[str, Any]) -> tuple[CitedSpan, ...] | Failure:
-        """Where each quotation stands, or why the answer is refused: a quotation is not in the document, or there are
-        more than can be checked. Work is counted, not timed: the same answer always ends the same."""
+    def run(self, subject: AnswerSubject) -> Sequence[Finding]:
+        """Note where each quotation stands, or say why the answer is refused."""
+        spans, findings = self.find(subject.answer, subject.document)
+        if not findings:
+            subject.citations += tuple(spans)
+        return findings
+
+    def find(
+        self, answer: Mapping[str, Any], payload: Mapping[str, Any]
+    ) -> tuple[Sequence[CitedSpan], Sequence[Finding]]:
+        """Where quotations stand, and which do not stand in the document, or are more than can be checked. Work is
+        counted, not timed: the same answer always ends the same."""
         spans: list[CitedSpan] = []
-        refused: list[str] = []
+        refused: list[Finding] = []
         work = 0.0
-        for number, (rule, name, quote) in enumerate(_quotes(self.rules, answer)):
+        for number, (rule, name, quote) in enumerate(_quotes(self._rules, answer)):
             source = written(payload.get(rule.source) or "")
             work += len(source) * _EXACT_WORK
             if number >= MOST_QUOTES or work > MOST_WORK:
-                return rejected("too_many_citations", _too_many(rule, number))
+                return spans, (Finding("too_many_citations", _too_many(rule, number), field=rule.quote),)
             found = find_citation(quote, source, rule.min_score) if isinstance(quote, str) else None
             if found is None:
-                refused.append(self._told(name, quote, source))
+                refused.append(self._not_found(rule, name, quote, source))
                 if not self._explain or len(refused) == _EXPLAINED:
                     break
             else:
                 spans.append(_span(rule, found))
             if found is None or found.method != "exact":
                 work += len(source)
-        if refused:
-            failure = rejected("citation_missing", refused[0])
-            return replace(failure, message="; ".join(refused)) if self._explain else failure
-        return tuple(spans)
+        return spans, refused or NOTHING
 
-    def _told(self, name: str, quote: Any, source: str) -> str:
-        what = f"{name} is not in the document"
-        return f"{what}; {refusal(quote, source)}" if self._explain and isinstance(quote, str) else what
+    def _not_found(self, rule: CitationRule, name: str, quote: Any, source: str) -> Finding:
+        message = f"{name} is not in the document"
+        told = f"{message}; {refusal(quote, source)}" if self._explain and isinstance(quote, str) else ""
+        return Finding("citation_missing", message, field=rule.quote, told=told)
 
 
 def _quotes(rules: Sequence[CitationRule], answer: Mapping[str, Any]) -> Iterator[tuple[CitationRule, str, Any]]:
@@ -72,3 +80,19 @@ def _too_many(rule: CitationRule, checked: int) -> str:
 
 def _span(rule: CitationRule, found: Citation) -> CitedSpan:
     return CitedSpan(rule.quote, rule.source, found.start, found.end, found.method, found.score, found.differing)
+
+
+def _prepare(definition: JobDefinition, explain: bool) -> AnswerRun | None:
+    rules = definition.job.validation.citations
+    return CitationRules(rules, explain=explain).run if rules else None
+
+
+CITATIONS = AnswerCheck(
+    name="citations",
+    codes=(
+        Code("citation_missing", FailureClass.OUTPUT, "a quotation does not stand in the document"),
+        Code("too_many_citations", FailureClass.OUTPUT, "an answer has more quotations than can be checked"),
+    ),
+    prepare=_prepare,
+    needs=Need.DOCUMENT,
+)

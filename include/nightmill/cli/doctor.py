@@ -139,8 +139,9 @@ def _import_errors(client: AirflowClient) -> str | Doubt:
     if missing:
         return Doubt(
             f"the API server has not loaded {', '.join(missing)}",
-            "Put the project's plugins/ into its plugins folder: without them nobody asks who may cancel or replay, "
-            "marking a run as failed cancels nothing, and the pages of tasks are missing.",
+            "Install nightmill's wheel there, or put a checkout's plugins/ into its plugins folder; then restart it. "
+            "Without them nobody asks who may cancel or replay, marking a run as failed cancels nothing, and the pages "
+            "of tasks are missing.",
         )
     return "none"
 

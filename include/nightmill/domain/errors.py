@@ -37,6 +37,16 @@ class ConfigError(Terminal):
     """A job folder, deployment file or connection is wrong."""
 
 
+class MissingExtra(ConfigError):
+    """A library that only some deployments need is not installed. `extra` is the one of nightmill that brings it."""
+
+    def __init__(self, library: str, extra: str) -> None:
+        super().__init__(
+            f"{library} is not installed here.",
+            f"Install it for every component of Airflow: pip install 'nightmill[{extra}]'.",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """One thing to correct in a job folder. `line` counts from 1, None = the file as a whole; `key` is dotted."""

@@ -1,7 +1,7 @@
 """What went wrong, as a value: the class decides what happens next.
 
-`classify` is the one place that decides it, by the first of `RULES` that holds. docs/reference/failures.md is written
-from them.
+`classify` decides it for what a provider does, by the first of `RULES` and `ENDINGS` that holds; what our own checks
+find has the class that each check declares (checks/registry.py). docs/reference/failures.md is written from both.
 Messages are the provider's or ours, cut to `MESSAGE_LIMIT` characters; they are kept in the ledger only and never
 logged, because a provider may quote the document in them.
 """
@@ -28,6 +28,7 @@ class Action(StrEnum):
     REPAIR = "repair"
     WRITE_AGAIN = "write again"
     ASK = "ask a person"
+    EXCLUDE = "leave out"  # of an input: no request, no row and no dead letter
 
 
 Instead = Literal["", "reasoning", "tool_calls"]
@@ -69,16 +70,23 @@ _ACTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt. `code` is a stable machine word, `message` is for the dead letter only."""
+    """One failed attempt. `code` is a stable machine word, `message` is for the dead letter only. `action` overrules
+    what the class says."""
 
     kind: FailureClass
     code: str
     message: str
+    action: Action | None = None
 
     @property
     def retryable(self) -> bool:
         """Whether another attempt is worth its price (within the job's cap)."""
-        return self.kind.action in (Action.RETRY, Action.REPAIR)
+        return (self.action or self.kind.action) in (Action.RETRY, Action.REPAIR)
+
+    @property
+    def asks_a_person(self) -> bool:
+        """Whether the item ends in review: a check put it there, whatever its class says."""
+        return self.action is Action.ASK
 
     @property
     def spends_retry_budget(self) -> bool:
@@ -90,9 +98,8 @@ class Seen:
     """All that can be seen of a failure; what was not seen keeps its default.
 
     `status` is an HTTP status: of a call, or the one that a result line carries or states in words (0 when it does
-    neither). `code` and `type` are the provider's words, `message` its prose. `ending` is how an answer
-    ended. `instead` is what a message holds in place of text. `finding` is the code of what our own check of the answer
-    found. `batch_status` is our word for where a batch stands.
+    neither). `code` and `type` are the provider's words, `message` its prose. `ending` is how an answer ended.
+    `instead` is what a message holds in place of text. `batch_status` is our word for where a batch stands.
     """
 
     status: int | None = None
@@ -103,7 +110,6 @@ class Seen:
     ending: Ending | None = None
     empty: bool = False
     instead: Instead = ""
-    finding: str = ""
     missing: bool = False
     batch_status: str = ""
 
@@ -218,6 +224,10 @@ RULES = (
         FailureClass.TRANSIENT,
         lambda seen: seen.status is not None,
     ),
+)
+
+# How a message ended, which its text cannot tell.
+ENDINGS = (
     Rule(
         "the model refused to answer: a refusal, or a finish reason that says so",
         FailureClass.OUTPUT,
@@ -267,20 +277,16 @@ RULES = (
         "empty_answer",
         "the message has no content",
     ),
-    Rule(
-        "our check of the answer found something: not JSON, another shape, a number out of range, a missing citation",
-        FailureClass.OUTPUT,
-        lambda seen: bool(seen.finding),
-    ),
 )
+_ALL_RULES = RULES + ENDINGS
 
 
 def classify(seen: Seen) -> Failure | None:
     """The failure behind what was seen, by the first rule that holds; None when nothing failed."""
-    for rule in RULES:
+    for rule in _ALL_RULES:
         if rule.holds(seen):
             told = "" if seen.code == NO_CODE and seen.status else seen.code
-            code = rule.code or seen.finding or told or seen.type
+            code = rule.code or told or seen.type
             message = rule.message or seen.message
             return Failure(rule.kind, code or f"http_{seen.status}", message[:MESSAGE_LIMIT])
     return None
@@ -318,11 +324,6 @@ def classify_unfinished_answer(
     return classify(Seen(refused=refusal, ending=ending, empty=empty, instead=instead))
 
 
-def rejected(finding: str, message: str) -> Failure:
-    """An answer that the contract's checks do not accept."""
-    return _certain(Seen(finding=finding, message=message))
-
-
 def lost_line() -> Failure:
     """A request that stands in neither result file of a batch that ended."""
     return _certain(Seen(missing=True))
@@ -330,7 +331,7 @@ def lost_line() -> Failure:
 
 def does_not_fit() -> Failure:
     """An answer that its model accepts and the view's columns cannot hold, such as a time zone beyond 16 hours."""
-    return rejected("does_not_fit_column", "the answer does not fit the view's columns")
+    return Failure(FailureClass.OUTPUT, "does_not_fit_column", "the answer does not fit the view's columns")
 
 
 def _certain(seen: Seen) -> Failure:

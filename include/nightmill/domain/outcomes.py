@@ -1,9 +1,9 @@
-"""What checking one answer came to. Accepted is made once per item: a Struct, ten times as quick to make."""
+"""What checking an answer or an input came to. Accepted is made once per item: a Struct, ten times as quick to make."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -35,3 +35,12 @@ class Accepted(msgspec.Struct, frozen=True, gc=False):
 
 
 Verdict = Accepted | Failure
+
+
+class NeverSent(NamedTuple):
+    """Why nothing is sent for an input: the code and class of what a check found. `message` is that of its dead letter;
+    None: the item is left out without one."""
+
+    code: str
+    kind: str
+    message: str | None = None

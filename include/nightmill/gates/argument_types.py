@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nightmill.domain.errors import Mistake
+from nightmill.domain.errors import MissingExtra, Mistake
 from nightmill.domain.suggestions import hint, listed
 from nightmill.jobs.check.definition import in_order, mistakes_of
 from nightmill.jobs.check.expectations import arguments_of, known_expectations
@@ -49,11 +49,15 @@ _BOUNDS = {
 
 
 def library() -> Any:
-    """Great Expectations, imported so that it reports to nobody and logs errors only."""
+    """Great Expectations, imported so that it reports to nobody and logs errors only. Raises MissingExtra."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
-    import great_expectations
-
+    try:
+        import great_expectations
+    except ModuleNotFoundError as fault:
+        if fault.name == "great_expectations":
+            raise MissingExtra("Great Expectations", "gx") from None
+        raise
     return great_expectations
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from nightmill.domain.wording import counted
 from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
 
+COUNT_RULE = "ExpectTableRowCountToEqual"
 _COUNTS = ("element_count", "unexpected_count", "missing_count")
 _MOST = 10  # values of a list that are told
 _NUMERIC = frozenset({"bigint", "double precision"})
@@ -68,6 +69,13 @@ def verdict(one: Any, staged: Staged) -> dict[str, Any]:
     if not one.success:
         told["query"] = _query(columns, staged)
     return told
+
+
+def count_verdict(rows: int, expected: int, staged: Staged) -> dict[str, Any]:
+    """What `verdict` makes of the check that the staged rows are as many as expected."""
+    passed = rows == expected
+    told = {"rule": COUNT_RULE, "column": None, "passed": passed, "raised": False, "observed": str(rows)}
+    return told if passed else told | {"query": _query([], staged)}
 
 
 def described(told: Mapping[str, Any]) -> str:

@@ -68,6 +68,12 @@ def _look_into(root: Path, found: Found) -> None:
             found.faults.append(ConfigError(f"{misnamed} is not read.", "Name it job.yaml."))
 
 
+def named(roots: Iterable[Path], name: str) -> Path | None:
+    """The job folder of this name that `find` finds, without a look at any other; None where there is none."""
+    folders = (root / name for root in roots)
+    return next((folder for folder in folders if os.path.isfile(folder / "job.yaml")), None)  # noqa: PTH113 - Path's raises
+
+
 def read(folder: Path) -> JobDefinition:
     """A job folder as it stands on disk now. Raises BrokenJobFolder when files are missing, not UTF-8,
     too large or unreadable."""

@@ -11,6 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from nightmill.checks.inputs import InputChecker, judged_anew
 from nightmill.domain.estimate import Estimate, estimate
 from nightmill.domain.pricing import price_on
 from nightmill.domain.priority import Priority, room_for
@@ -70,7 +71,7 @@ def run(env: Environment, live: JobDefinition, question: Question) -> Forecast:
     check_definition(live)
     source, provider = live.job.source, live.job.provider
     bound = _bound(live, question)
-    manifest = Manifest(live, lambda _line: None, token_counter(live))
+    manifest = Manifest(live, InputChecker(live, token_counter(live)).measure, lambda _line: None)
     with env.ledger() as conn, SourceSnapshot(env.source(source.conn_id), source, live.columns_read) as snapshot:
         conn.read_only = True
         conn.autocommit = True
@@ -102,10 +103,10 @@ def _bound(live: JobDefinition, question: Question) -> dict[str, Any]:
 def _add_up(conn: Connection, live: JobDefinition, rows: Iterator[ItemRow], *, reprocess: bool) -> _Sums:
     sums = _Sums()
     while chunk := list(islice(rows, CHUNK)):
-        settled = {one.key: one for one in reuse.settled_keys(conn, [row[1] for row in chunk], live.validators_hash)}
+        settled = {one.key: one for one in _settled(conn, live, [row[1] for row in chunk])}
         _refuse_changed_contents(chunk, settled)
         sums.planned += len(chunk)
-        for _, key, _, _, _, _, _, tokens, skip_reason, _ in chunk:
+        for _, key, _, _, _, _, _, tokens, skip_reason, *_ in chunk:
             if skip_reason is not None:
                 sums.never_sent += 1
             elif reprocess or key not in settled:
@@ -116,6 +117,10 @@ def _add_up(conn: Connection, live: JobDefinition, rows: Iterator[ItemRow], *, r
                 sums.checked_again += settled[key].outdated
                 sums.gave_up += not settled[key].reused
     return sums
+
+
+def _settled(conn: Connection, live: JobDefinition, keys: Sequence[bytes]) -> list[SettledKey]:
+    return reuse.settled_keys(conn, keys, live.validators_hash, judged_anew())
 
 
 def _refuse_changed_contents(chunk: Sequence[ItemRow], settled: Mapping[bytes, SettledKey]) -> None:

@@ -1,7 +1,7 @@
 """One DAG per job folder. Wiring only: every decision is a stage's.
 
-Parsing is on the hot path (each task parses this again), so stages are imported inside tasks, and while a task runs
-only its own DAG is built.
+Parsing is on the hot path (each task parses this again, the DAG processor all of it every half minute), so stages are
+imported inside tasks, while a task runs only its own DAG is built, and what was checked is not checked again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from airflow.sdk import DAG, AssetAlias, chain, get_parsing_context, task
+from airflow.sdk.definitions.param import ParamsDict
 
 from nightmill.domain.errors import ConfigError, NightmillError
 from nightmill.jobs import job_folders
@@ -20,6 +21,7 @@ from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.job_code import said_by
 from nightmill.jobs.settings.job import Job
 from nightmill.orchestration import links, tasks
+from nightmill.orchestration.checked_folders import CheckedFolders
 from nightmill.orchestration.retries import patience
 from nightmill.orchestration.sensor import ShardSensor
 from nightmill.orchestration.timetables import schedule_of, start_of
@@ -31,15 +33,27 @@ POOL = "nightmill_batch"
 
 
 def job_dags(built_in: Path) -> Iterator[DAG]:
-    """The DAGs of all good job folders below `built_in` and NIGHTMILL_JOBS_PATH; only the one a running task needs."""
-    wanted = get_parsing_context().dag_id
-    for name, folder in job_folders.find(job_folders.roots(built_in)).folders.items():
-        if wanted is None or wanted == PREFIX + name:
-            dag, fault = _build(folder, running=wanted is not None)
-            if dag is not None:
-                yield dag
-            elif wanted is not None:
-                log.error("this task cannot start: %s", fault)
+    """The DAGs of all good job folders below `built_in` and NIGHTMILL_JOBS_PATH. While a task runs only its own, and no
+    other folder is read."""
+    roots, wanted = job_folders.roots(built_in), get_parsing_context().dag_id
+    if wanted is not None:
+        yield from _running(job_folders.named(roots, wanted.removeprefix(PREFIX)))
+        return
+    checked = CheckedFolders()
+    for folder in job_folders.find(roots).folders.values():
+        dag, _ = _build(folder, checked)
+        if dag is not None:
+            yield dag
+
+
+def _running(folder: Path | None) -> Iterator[DAG]:
+    """Nothing is checked that the task does not need: the folder may be edited just now."""
+    if folder is not None:
+        dag, fault = _build(folder, None)
+        if dag is not None:
+            yield dag
+        else:
+            log.error("this task cannot start: %s", fault)
 
 
 def refuse_broken_jobs(built_in: Path) -> None:
@@ -48,32 +62,55 @@ def refuse_broken_jobs(built_in: Path) -> None:
     For a DAG file of its own: Airflow takes every DAG of a file with an import error off the schedule, so the error
     must not come from the file that holds the good jobs.
     """
-    found = job_folders.find(job_folders.roots(built_in))
-    built = (_build(folder, running=False) for folder in found.folders.values())
-    faults = [*map(str, found.faults), *(fault for _, fault in built if fault is not None)]
+    found, checked = job_folders.find(job_folders.roots(built_in)), CheckedFolders()
+    told = (_fault_of(folder, checked) for folder in found.folders.values())
+    faults = [*map(str, found.faults), *(fault for fault in told if fault is not None)]
     if faults:
         text = "\n\n".join(faults).encode("utf-8", "backslashreplace").decode()  # a folder's name can be no UTF-8
         raise ConfigError(text, "Mend these job folders; all other jobs go on.")
 
 
-def _build(folder: Path, *, running: bool) -> tuple[DAG | None, str | None]:
-    """A folder's DAG, or what is wrong with it. While a task runs nothing is checked that it does not need: the
-    folder may be edited just now."""
+def _fault_of(folder: Path, checked: CheckedFolders) -> str | None:
+    """What is wrong with a folder. No DAG is built of one that is known to be good."""
+    try:
+        if job_folders.read(folder) in checked:
+            return None
+    except NightmillError as fault:
+        return f"{folder}: {fault}"
+    return _build(folder, checked)[1]
+
+
+def _build(folder: Path, checked: CheckedFolders | None) -> tuple[DAG | None, str | None]:
+    """A folder's DAG, or what is wrong with it. `checked` is None while a task runs."""
     try:
         definition = job_folders.read(folder)
-        if not running:
-            check_definition(definition)
-        return build_dag(definition, folder), None
+        if checked is None:
+            _ = definition.checks, definition.prompt, definition.columns
+            return build_dag(definition, folder), None
+        return _checked_dag(definition, folder, checked), None
     except NightmillError as fault:
         return None, f"{folder}: {fault}"
     except Exception as fault:  # nobody foresaw it: the other folders become DAGs all the same
         return None, f"{folder}: a file of this job raised {said_by(fault)}. Remedy: mend it."
 
 
+def _checked_dag(definition: JobDefinition, folder: Path, checked: CheckedFolders) -> DAG:
+    known = definition in checked
+    if not known:
+        check_definition(definition)
+    try:
+        dag = build_dag(definition, folder)
+    except Exception:
+        checked.discard(definition)  # or nightmill_broken_jobs.py would not look at it
+        raise
+    if not known:
+        checked.add(definition)
+    return dag
+
+
 def build_dag(definition: JobDefinition, folder: Path) -> DAG:
-    """The stages of one job as a DAG. Raises ConfigError for a folder that does not parse."""
+    """The stages of one job as a DAG. Raises ConfigError for a job.yaml that does not parse."""
     job = definition.job
-    _ = definition.checks, definition.prompt, definition.columns
     with DAG(
         PREFIX + definition.name,
         description=job.description.strip(),
@@ -83,11 +120,13 @@ def build_dag(definition: JobDefinition, folder: Path) -> DAG:
         catchup=job.dag.catchup,
         max_active_runs=job.dag.max_active_runs,
         tags=sorted({"nightmill", *job.tags}),
-        params=trigger_form(job),
         auto_register=False,  # built for a look at its mistakes too; what a DAG file wants to keep it names
         default_args={"owner": job.owner, **patience(job.dag.retries, job.dag.retry_delay_s)},
     ) as dag:
         _wire(job, str(folder))
+    # Not before: Airflow copies the params of a DAG into each task that is made, which is most of what a DAG costs. A
+    # task that runs takes the DAG's own.
+    dag.params = ParamsDict(trigger_form(job))
     links.attach(dag)
     return dag
 

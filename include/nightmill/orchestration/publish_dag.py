@@ -53,8 +53,10 @@ def publish_dag(built_in: Path) -> DAG:
 
 
 def _jobs(built_in: Path) -> list[Job]:
-    """A task of another DAG parses this file too, and needs none."""
-    return job_folders.readable(built_in) if get_parsing_context().dag_id in (None, NAME) else []
+    """Read where they decide something: while the file is parsed, and for the tasks of this DAG that the jobs shape."""
+    running = get_parsing_context()
+    shaped = running.dag_id == NAME and running.task_id in ("approve", "publish")
+    return job_folders.readable(built_in) if running.dag_id is None or shaped else []
 
 
 def _approve(jobs: list[Job], folder: str, batch_id: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import DAG, Context, Param, get_current_context, task
+from airflow.sdk import DAG, Context, Param, get_current_context, get_parsing_context, task
 from airflow.sdk.exceptions import AirflowSkipException
 
 from nightmill.domain.failures import EndedAs, FailureClass
@@ -38,7 +38,7 @@ def replay_dag(built_in: Path) -> DAG:
         start_date=START,
         catchup=False,
         tags=["nightmill", "operations"],
-        params=_form(sorted(job_folders.find(job_folders.roots(built_in)).folders)),
+        params=_form(_jobs(built_in)),
         default_args={"owner": "nightmill", **PATIENT},
     ) as dag:
         chosen = task(choose)(str(built_in))
@@ -52,6 +52,13 @@ def replay_dag(built_in: Path) -> DAG:
             fail_when_dag_is_paused=True,
         )
     return dag
+
+
+def _jobs(built_in: Path) -> list[str]:
+    """The names that the form offers; no task that runs needs them, and the trigger has checked what was chosen."""
+    if get_parsing_context().dag_id is not None:
+        return []
+    return sorted(job_folders.find(job_folders.roots(built_in)).folders)
 
 
 class TriggerOnce(TriggerDagRunOperator):

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
 from importlib.metadata import EntryPoint
+from importlib.util import find_spec
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import ConfigError, MissingExtra
 from nightmill.domain.snapshots import BatchStatus
-from nightmill.jobs.settings.adapters import adapters
+from nightmill.jobs.settings.adapters import BUILT_IN, adapters
 from nightmill.providers.connection import ProviderConnection, RequestSpec
 from nightmill.providers.json_in_prompt import words_for
 from nightmill.providers.port import Adapter, BatchWatcher
@@ -64,6 +65,8 @@ class _Blind:
 
 @cache
 def _loaded(entry: EntryPoint) -> Adapter:
+    if entry.name in BUILT_IN and find_spec(entry.name) is None:
+        raise MissingExtra(f"The SDK of the provider adapter {entry.name!r}", entry.name)  # all three have one name
     try:
         found = entry.load()
     except (ImportError, AttributeError) as error:
@@ -74,5 +77,5 @@ def _loaded(entry: EntryPoint) -> Adapter:
         why = f"it is a {type(found).__name__}"
     raise ConfigError(
         f"The provider adapter {entry.name!r} cannot be loaded from {entry.value} ({why}).",
-        "Install what it needs (nightmill's extra of the same name, where there is one), or correct its entry point.",
+        "Install what it needs, or correct its entry point.",
     )

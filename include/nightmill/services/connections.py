@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 
 from psycopg.pq import Conninfo
 
-from nightmill.domain.errors import ConfigError
+from nightmill.domain.errors import ConfigError, MissingExtra
 from nightmill.providers.connection import LEAST_LINE_BYTES, SCOPES, AnswerLimits, ProviderConnection
 from nightmill.services import aws_file_system
 from nightmill.services.environment import Environment
@@ -146,9 +147,11 @@ def payload_store(lookup: Lookup, variables: Mapping[str, str]) -> PayloadStore:
     NIGHTMILL_OBJECT_STORE_CONN_ID whose credentials it takes. They are asked for at the first use."""
     conn_id, root = variables.get(OBJECT_STORE_CONN_ID), payload_root(variables)
     connection = lookup(conn_id) if conn_id else AirflowConnection("")
-    of_aws = conn_id and root.partition(":")[0] in aws_file_system.SCHEMES
+    of_s3 = root.partition(":")[0] in aws_file_system.SCHEMES
+    if of_s3 and find_spec("s3fs") is None:
+        raise MissingExtra("The library for payloads in S3", "s3")
     try:
-        return PayloadStore(root, connection.file_system_options if of_aws else connection.key_pair())
+        return PayloadStore(root, connection.file_system_options if conn_id and of_s3 else connection.key_pair())
     except (ValueError, ImportError) as fault:
         raise ConfigError(
             f"{OBJECT_STORE} names a kind of store that cannot be used here ({type(fault).__name__}): "

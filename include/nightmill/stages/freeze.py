@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from nightmill.checks.inputs import InputChecker
 from nightmill.domain.states import BatchState
 from nightmill.domain.wording import counted
 from nightmill.jobs.check.definition import check_definition
@@ -137,7 +138,8 @@ def _say_what_readers_will_see(decision: Decision, publish: Publish) -> None:
 
 def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Batch) -> Batch:
     writer = payloads.SegmentWriter(env.payloads, payloads.batch_folder(pinned.name, batch.batch_id))
-    manifest = Manifest(pinned, writer.add, token_counter(pinned))
+    inputs = InputChecker(pinned, token_counter(pinned))
+    manifest = Manifest(pinned, inputs.measure, writer.add)
     bound = _bound(pinned, batch)
     made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source
@@ -165,6 +167,8 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
             "ExpectTableRowCountToBeBetween with min_value 1 to checks.yaml.",
             batch.batch_id,
         )
+    if inputs.noted:
+        log.info("batch %s: checks of inputs noted %s", batch.batch_id, inputs.noted_in_words)
     frozen = _attach(conn, batch, writer, facts)
     log.info(
         "batch %s: froze %s, %s prompt tokens, %s (source snapshot %s)",

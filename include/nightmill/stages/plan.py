@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import orjson
 
 from nightmill.checks.checker import Checker
+from nightmill.checks.inputs import judged_anew
 from nightmill.domain.outcomes import Accepted, CitedSpan
 from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
@@ -160,7 +161,7 @@ def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> 
     fence.enter(conn, batch.holder)
     skipped = reuse.settle_skipped(conn, batch.batch_id)
     asked_for = batch.params.get("reprocess") or batch.params.get("replay") is not None  # what to replay was chosen
-    given_up = 0 if asked_for else reuse.settle_given_up(conn, batch.batch_id, validators_hash)
+    given_up = 0 if asked_for else reuse.settle_given_up(conn, batch.batch_id, validators_hash, judged_anew())
     return skipped, given_up
 
 

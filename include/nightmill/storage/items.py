@@ -13,13 +13,16 @@ from nightmill.storage import partitions, sources, sql
 from nightmill.storage.partitions import Unattached
 from nightmill.storage.session import Connection
 
-# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, required
-ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, bool]
+# ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, skip_reason, skip_class, skip_message,
+# required
+ItemRow = tuple[int, bytes, str, str, bytes, str, str, int, str | None, str | None, str | None, bool]
 
 # Items and outcomes are indexed in the same order: at a million each, merging them costs half of hashing and sorting.
 _MERGE = "set local enable_hashjoin = off"
 
-_COLUMN_TYPES = ("int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text", "bool")
+_COLUMN_TYPES = (
+    "int8", "int8", "bytea", "text", "text", "bytea", "text", "text", "int4", "text", "text", "text", "bool",
+)  # fmt: skip
 
 
 def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: Iterable[ItemRow]) -> int:
@@ -27,7 +30,7 @@ def copy_in(conn: Connection, table: composed.Identifier, batch_id: int, rows: I
     store an id, version, tenant or domain."""
     statement = composed.SQL(
         "copy {} (batch_id, ordinal, key, source_id, source_version, content_hash, tenant, domain, tokens, "
-        "skip_reason, required) from stdin (format binary)"
+        "skip_reason, skip_class, skip_message, required) from stdin (format binary)"
     ).format(table)
     count = 0
     try:

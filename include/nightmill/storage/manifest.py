@@ -9,16 +9,19 @@ from typing import Any
 import orjson
 
 from nightmill.domain.errors import SourceError
+from nightmill.domain.failures import FailureClass
 from nightmill.domain.keys import KeyMaker
+from nightmill.domain.outcomes import NeverSent
 from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.tokens import TokenCounter
 from nightmill.storage.items import ItemRow
 from nightmill.storage.source_values import nested_too_deep
 from nightmill.storage.sources import SourceRow
 
-EMPTY_DOCUMENT = "empty_document"
-OVER_CONTEXT = "over_context"
-DELETED = "deleted"
+DELETED = NeverSent("deleted", str(FailureClass.INPUT))
+_SENT = (None, None, None)
+
+Measure = Callable[[dict[str, Any]], tuple[int, NeverSent | None]]
+"""Prompt tokens of an item's request, and why it is never sent (None: it is); see checks.inputs."""
 
 _PLAIN = frozenset({str, int, bool, type(None)})  # values that look the same after a round trip through JSON
 
@@ -29,11 +32,10 @@ class Manifest:
     `keep_line` gets each payload line; an estimate keeps none.
     """
 
-    def __init__(self, pinned: JobDefinition, keep_line: Callable[[bytes], object], counter: TokenCounter) -> None:
-        self._pinned = pinned
+    def __init__(self, pinned: JobDefinition, measure: Measure, keep_line: Callable[[bytes], object]) -> None:
+        self._measure = measure
         self._keep_line = keep_line
         self._keys = KeyMaker(pinned.versions)
-        self._counter = counter
         self._mark = pinned.deleted_in_source
         self._keeps_mark = self._mark in pinned.payload_columns
         self.tokens = 0
@@ -54,7 +56,7 @@ class Manifest:
             key = self._keys.key(row.tenant, row.source_id, version)
             plain = _PLAIN.issuperset(map(type, row.values.values()))
             try:
-                tokens, skip = self.measure(row.values if plain else orjson.loads(line))
+                tokens, skip = self._measure(row.values if plain else orjson.loads(line))
             except SourceError as fault:
                 raise SourceError(f"Source id {row.source_id!r}: {fault.cause}", fault.remedy) from None
             if deleted:
@@ -63,7 +65,10 @@ class Manifest:
             self.tokens += tokens
             self.hash.update(key)
             self.hash.update(content)
-            yield ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, skip, row.required
+            yield (
+                ordinal, key, row.source_id, version, content, row.tenant, row.domain, tokens, *(skip or _SENT),
+                row.required,
+            )  # fmt: skip
 
     def _takes_mark(self, values: dict[str, Any]) -> bool:
         """Whether an id is deleted. Unless prompt.md asks for it, the mark is no part of the content: an id can be
@@ -71,18 +76,6 @@ class Manifest:
         if self._mark is None:
             return False
         return _is_true(self._mark, values[self._mark] if self._keeps_mark else values.pop(self._mark))
-
-    def measure(self, values: dict[str, Any]) -> tuple[int, str | None]:
-        """Prompt tokens of the rendered request, and why it is never sent (or None)."""
-        provider = self._pinned.job.provider
-        text = values[self._pinned.job.source.columns.text]
-        if text is None or not str(text).strip():
-            return 0, EMPTY_DOCUMENT
-        tokens = self._counter.count_messages(self._pinned.prompt.render(values))
-        window = provider.context_window_tokens
-        if window is not None and tokens + provider.output_reserve_tokens > window:
-            return tokens, OVER_CONTEXT
-        return tokens, None
 
 
 def _is_true(name: str, value: Any) -> bool:

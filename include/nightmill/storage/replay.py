@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import Terminal
 from nightmill.domain.keys import KeyMaker
+from nightmill.domain.outcomes import NeverSent
 from nightmill.domain.states import BatchState
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.rules.dead_letters import Choice
@@ -128,10 +129,16 @@ def payload_of_sent(
         yield ordinals, map(documents.of, ordinals)
 
 
-def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[int, str | None]]) -> None:
+def measured(conn: Connection, ordinals: Sequence[int], sizes: Sequence[tuple[int, NeverSent | None]]) -> None:
     """Note prompt tokens, and why an item is never sent, under the child's contract."""
-    tokens, skip_reasons = [size[0] for size in sizes], [size[1] for size in sizes]
-    values = {"ordinals": list(ordinals), "tokens": tokens, "skip_reasons": skip_reasons}
+    reasons = [never or (None, None, None) for _, never in sizes]
+    values = {
+        "ordinals": list(ordinals),
+        "tokens": [tokens for tokens, _ in sizes],
+        "skip_reasons": [code for code, _, _ in reasons],
+        "skip_classes": [kind for _, kind, _ in reasons],
+        "skip_messages": [message for _, _, message in reasons],
+    }
     conn.execute(sql.text("replay/note_measured"), values)
 
 

@@ -133,11 +133,11 @@ def settle_skipped(conn: Connection, batch_id: int) -> int:
         return conn.execute(sql.text("outcome/settle_skipped"), {"batch_id": batch_id}).rowcount
 
 
-def settle_given_up(conn: Connection, batch_id: int, validators_hash: str) -> int:
+def settle_given_up(conn: Connection, batch_id: int, validators_hash: str, judged_anew: Sequence[str]) -> int:
     """Copy what became of keys that gave up for good, or wait in review, under the same contract and rules; returns how
-    many."""
+    many. `judged_anew`: the reasons (`class/code`) that each freeze judges for itself."""
     with refusals():
-        values = {"batch_id": batch_id, "validators_hash": validators_hash}
+        values = {"batch_id": batch_id, "validators_hash": validators_hash, "judged_anew": list(judged_anew)}
         return conn.execute(sql.text("outcome/settle_given_up"), values).rowcount
 
 
@@ -153,8 +153,10 @@ class SettledKey:
     outdated: bool
 
 
-def settled_keys(conn: Connection, keys: Sequence[bytes], validators_hash: str) -> list[SettledKey]:
+def settled_keys(
+    conn: Connection, keys: Sequence[bytes], validators_hash: str, judged_anew: Sequence[str]
+) -> list[SettledKey]:
     """Those of the keys that plan_shards would settle without a call; a look-up by index, nothing is written."""
     with conn.cursor(row_factory=class_row(SettledKey)) as cursor:
-        values = {"keys": list(keys), "validators_hash": validators_hash}
+        values = {"keys": list(keys), "validators_hash": validators_hash, "judged_anew": list(judged_anew)}
         return cursor.execute(sql.text("item/keys_settled"), values).fetchall()

@@ -135,7 +135,7 @@ class Settled:
 # Text format: JSON and arrays go as text: a dumper for jsonb would encode once more, the one for lists is slow.
 _ARRIVED_TYPES = (
     "int8", "text", "text", "text", "bool", "bool", "text", "text", "text", "int4", "int4", "int4", "int4", "int4",
-    "text", "text", "text",
+    "text", "text", "text", "bool",
 )  # fmt: skip
 
 
@@ -252,6 +252,7 @@ def _row(arrival: Arrival) -> tuple[Any, ...]:
         orjson.dumps(arrival.odd_usage).decode() if arrival.odd_usage is not None else None,
         _clean(arrival.model),
         _clean(arrival.finish_reason),
+        failure is not None and failure.asks_a_person,
     )
 
 

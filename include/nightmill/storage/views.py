@@ -39,6 +39,12 @@ def existing_columns(conn: Connection, view: str) -> list[Column]:
     return [Column(name, kind) for name, kind in rows if name not in PROVENANCE_COLUMNS]
 
 
+def count_rows(conn: Connection, view: str, part_id: int) -> int:
+    """Rows of a part that hold an answer."""
+    row = conn.execute(sql.text("part/count_rows").format(rows=sql.rows_table(view)), {"part_id": part_id}).fetchone()
+    return int(row[0]) if row else 0
+
+
 def job_of(conn: Connection, view: str) -> str | None:
     """Whose view it is; None for one that `apply` has not seen."""
     row = conn.execute(sql.text("view/job"), {"view_name": view}).fetchone()

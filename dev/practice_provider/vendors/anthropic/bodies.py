@@ -70,7 +70,7 @@ def _content(params: Params, said: Said, answer_id: str) -> tuple[list[Block], s
     tool = forced_tool(params)
     if tool is not None:
         whole = reason == "end_turn"
-        given = orjson.loads(text) if whole else {}
+        given = _arguments(text) if whole else {}
         block = {"type": "tool_use", "id": f"toolu_{answer_id}", "name": tool["name"], "input": given}
         return [block], "tool_use" if whole else reason, None
     for stop in params.get("stop_sequences") or ():
@@ -78,6 +78,15 @@ def _content(params: Params, said: Said, answer_id: str) -> tuple[list[Block], s
         if found:
             return text_blocks(before), "stop_sequence", stop
     return text_blocks(text), reason, None
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Models of this simulator write JSON where a schema is asked for; those that do not are taken at their word."""
+    try:
+        given = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        given = None
+    return given if isinstance(given, dict) else {"answer": text}
 
 
 def text_blocks(*texts: str) -> list[Block]:

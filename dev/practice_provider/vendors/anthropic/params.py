@@ -56,6 +56,9 @@ def _output(params: Params, most: int) -> str | None:
         return "max_tokens: Input should be greater than or equal to 1"
     if given > most:
         return f"max_tokens: {given} > {most}, which is the maximum allowed number of output tokens"
+    stops = params.get("stop_sequences") or []
+    if not isinstance(stops, list) or not all(isinstance(one, str) and one.strip() for one in stops):
+        return "stop_sequences: each stop sequence must contain non-whitespace"
     for name in ("stream", "speed"):
         if params.get(name):
             return f"{name}: not supported here"
@@ -133,11 +136,13 @@ def _tools(params: Params) -> str | None:
         return None if choice is None else "tool_choice: may only be specified while providing tools"
     if not isinstance(tools, list) or not all(isinstance(one, dict) and one.get("name") for one in tools):
         return "tools: every tool needs a name"
+    if not all(isinstance(one.get("input_schema"), dict) for one in tools):
+        return "tools: every tool needs an input_schema"
     names = [one["name"] for one in tools]
     if isinstance(choice, dict) and choice.get("type") == "tool" and choice.get("name") not in names:
         return f"tool_choice.name: no tool is called {choice.get('name')}"
     for number, tool in enumerate(tools):
-        found = complaint(tool.get("input_schema") or {}) if tool.get("strict") else None
+        found = complaint(tool["input_schema"]) if tool.get("strict") else None
         if found is not None:
             return f"tools.{number}.input_schema: {found}"
     return None

@@ -6,7 +6,7 @@ of a request are reported by several users, not documented.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MOST_OPTIONAL, MOST_UNIONS = 24, 16
@@ -25,7 +25,13 @@ _REFUSED = frozenset(
 
 def complaint(schema: Mapping[str, Any]) -> str | None:
     """The first thing that is not supported, in words; None for a schema that can be honoured."""
-    parts = list(_parts(schema))
+    try:
+        return _first_complaint(list(_parts(schema)))
+    except (AttributeError, TypeError):
+        return "This is not a valid JSON schema"
+
+
+def _first_complaint(parts: Sequence[Mapping[str, Any]]) -> str | None:
     for part in parts:
         found = _of_part(part)
         if found is not None:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from pydantic import TypeAdapter
 
-from nightmill.domain.errors import BrokenJobFolder, Mistake
+from nightmill.domain.errors import BrokenJobFolder, MissingExtra, Mistake
 from nightmill.domain.suggestions import hint, listed
-from nightmill.jobs.check.expectations import arguments_of, known_expectations
+from nightmill.jobs.check.expectations import arguments_of, installed, known_expectations
 from nightmill.jobs.check.references import expectations_in
 from nightmill.jobs.check.schedule import schedule_mistakes
 from nightmill.jobs.check.yaml_lines import YamlLines
@@ -93,6 +93,11 @@ def _unfit_deletion(definition: JobDefinition) -> Iterator[Mistake]:
 def _unknown_expectations(content: bytes) -> Iterator[Mistake]:
     known = known_expectations()
     for index, kind, _ in expectations_in(content):
+        if not installed():
+            missing = MissingExtra("Great Expectations, which judges them,", "gx")
+            line = YamlLines(content).line(("expectations",))
+            yield Mistake("checks.yaml", line, "expectations", missing.cause.rstrip("."), missing.remedy)
+            return
         if known and kind.startswith("Expect") and kind not in known:
             line = YamlLines(content).line(("expectations", index, "type"))
             problem = f"Great Expectations has no {kind}{hint(kind, known)}"

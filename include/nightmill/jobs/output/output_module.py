@@ -6,6 +6,7 @@ import ast
 import sys
 from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import orjson
 from pydantic import BaseModel, PydanticUserError
@@ -44,13 +45,21 @@ class _Generator(GenerateJsonSchema):
 
 
 def json_schema(model: type[BaseModel], **options: Any) -> dict[str, Any]:
-    """The model's JSON schema. Raises BrokenJobFolder: a hook of somebody's model can do and return anything."""
+    """The model's JSON schema, written once and a copy each time: a dozen places ask for it during one wake-up.
+    Raises BrokenJobFolder: a hook of somebody's model can do and return anything."""
     with contained(FILE, model.__name__, TYPES):
-        schema = model.model_json_schema(schema_generator=_Generator, **options)
-        if not isinstance(schema, dict):
-            raise TypeError("model_json_schema returns no mapping")
-        orjson.dumps(schema)  # fails for what is no JSON, and for what is nested without an end
-        return schema
+        known = _written.setdefault(model, {})
+        form = repr(sorted(options.items()))
+        if form not in known:
+            schema = model.model_json_schema(schema_generator=_Generator, **options)
+            if not isinstance(schema, dict):
+                raise TypeError("model_json_schema returns no mapping")
+            known[form] = orjson.dumps(schema)  # fails for what is no JSON, and for what is nested without an end
+        copy: dict[str, Any] = orjson.loads(known[form])
+        return copy
+
+
+_written: WeakKeyDictionary[type[BaseModel], dict[str, bytes]] = WeakKeyDictionary()
 
 
 def _require_schema(model: type[BaseModel], source: bytes) -> None:

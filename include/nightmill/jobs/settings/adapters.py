@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 GROUP = "nightmill.providers"
 # Also found where nightmill itself is not installed, as in a checkout.
-_BUILT_IN = {
+BUILT_IN = {
     "anthropic": "nightmill.providers.anthropic:ADAPTER",
     "openai": "nightmill.providers.openai:ADAPTER",
 }
@@ -19,5 +19,5 @@ _BUILT_IN = {
 @cache
 def adapters() -> dict[str, EntryPoint]:
     """Each known adapter by its name. One of nightmill's own cannot be replaced."""
-    own = {name: EntryPoint(name, value, GROUP) for name, value in _BUILT_IN.items()}
+    own = {name: EntryPoint(name, value, GROUP) for name, value in BUILT_IN.items()}
     return {entry.name: entry for entry in entry_points(group=GROUP)} | own

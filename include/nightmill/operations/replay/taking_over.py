@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from nightmill.checks.checker import Checker
+from nightmill.checks.inputs import InputChecker
 from nightmill.domain.errors import Terminal
 from nightmill.domain.outcomes import Accepted
 from nightmill.domain.states import BatchState
@@ -35,7 +36,6 @@ from nightmill.storage import (
     views,
 )
 from nightmill.storage.batches import Batch
-from nightmill.storage.manifest import Manifest
 from nightmill.storage.replay import Child, Chosen, Tables
 from nightmill.storage.session import Connection
 
@@ -228,8 +228,8 @@ def _send_what_fails_todays_rules(env: Environment, conn: Connection, pinned: Jo
 
 def _measure(env: Environment, conn: Connection, pinned: JobDefinition, parent_id: int) -> None:
     """Another prompt or model makes requests of another size: measure what is sent again."""
-    manifest = Manifest(pinned, lambda _: None, token_counter(pinned))
+    measure = InputChecker(pinned, token_counter(pinned)).measure
     for ordinals, documents in replay.payload_of_sent(conn, env.payloads, parent_id):
-        sizes = [manifest.measure(document) for document in documents]
+        sizes = [measure(document) for document in documents]
         replay.measured(conn, ordinals, sizes)
     conn.commit()

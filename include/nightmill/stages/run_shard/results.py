@@ -125,7 +125,7 @@ class ResultReader:
             processed = not refused or bool(usage.prompt)
         elif isinstance(line, Vector):
             model = line.model
-            verdict = self._checker.check_vector(line.vector)
+            verdict = self._checker.check_vector(line.vector, document)
         else:
             model, finish_reason = line.model, line.finish_reason
             if finish_reason is not None and line.ending is Ending.UNKNOWN:

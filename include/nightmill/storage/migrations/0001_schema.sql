@@ -279,10 +279,18 @@ create table nightmill.item (
     domain text not null,
     tokens int not null,
     skip_reason text,
-    required boolean not null default false
+    skip_class text,
+    skip_message text,
+    required boolean not null default false,
+    constraint item_never_sent
+        check ((skip_reason is null) = (skip_class is null) and (skip_message is null or skip_reason is not null))
 ) partition by list (batch_id);
 comment on column nightmill.item.tokens is 'Prompt tokens of the rendered request';
-comment on column nightmill.item.skip_reason is 'Why this item is never sent: empty_document, over_context; else null';
+comment on column nightmill.item.skip_reason is
+    'Why this item is never sent: the code of what a check of inputs found, or deleted; else null';
+comment on column nightmill.item.skip_class is 'The failure class of skip_reason';
+comment on column nightmill.item.skip_message is
+    'The message of its dead letter; null beside a skip_reason: the item is left out without one';
 comment on column nightmill.item.required is 'source.columns.required: a missing answer is never allowed';
 
 -- A payload object is checked as it lies in the store, before anything unpacks it.

@@ -13,5 +13,5 @@ where result.result_id is not null
         join nightmill.contract on contract.contract_id = earlier_batch.contract_id
             and contract.validators_hash = %(validators_hash)s
         where earlier.key = wanted.key and earlier.class in ('input', 'output', 'policy')
-            and earlier.code <> 'over_context'
+            and earlier.class || '/' || earlier.code <> all(%(judged_anew)s)
     )

@@ -18,5 +18,6 @@ create temporary table if not exists arrived (
     reasoning_tokens int4,
     odd_usage jsonb,
     model text,
-    finish_reason text
+    finish_reason text,
+    asks_a_person bool not null
 ) on commit delete rows

@@ -1,5 +1,5 @@
 with counted as (
-    select arrived.ordinal, arrived.class, arrived.code, arrived.message, arrived.retryable, item.key, tried.*
+    select arrived.ordinal, arrived.class, arrived.code, arrived.message, arrived.retryable, arrived.asks_a_person, item.key, tried.*
     from pg_temp.arrived
     join nightmill.item on item.batch_id = %(batch_id)s and item.ordinal = arrived.ordinal
         and item.ordinal between %(first)s and %(last)s
@@ -11,7 +11,8 @@ with counted as (
     ) as tried
     where arrived.class is not null and arrived.class <> 'capacity'
 ), given_up as (
-    select *, case class when 'output' then %(exhausted)s else 'dead_lettered' end as ended_as
+    select *, case when asks_a_person then 'in_review' when class = 'output' then %(exhausted)s else 'dead_lettered' end
+        as ended_as
     from counted
     where not retryable
         or class = 'transient' and (attempts >= %(max_attempts)s or failures_of_class > %(transient_retries)s)

@@ -4,7 +4,7 @@ with given_up as (
         coalesce(earlier.origin_batch_id, earlier.batch_id) as origin_batch_id
     from nightmill.item
     join nightmill.dead_letter as earlier on earlier.key = item.key and earlier.batch_id <> %(batch_id)s
-        and earlier.class in ('input', 'output', 'policy') and earlier.code <> 'over_context'
+        and earlier.class in ('input', 'output', 'policy') and earlier.class || '/' || earlier.code <> all(%(judged_anew)s)
     join nightmill.batch as earlier_batch on earlier_batch.batch_id = coalesce(earlier.origin_batch_id, earlier.batch_id)
     join nightmill.contract on contract.contract_id = earlier_batch.contract_id
         and contract.validators_hash = %(validators_hash)s

@@ -1,5 +1,5 @@
 """Approve, reject, mark, clear and time-out of the task approve, and a preview that is published later, on the real
-Airflow through REST."""
+Airflow through REST. Behind test_faults by its name: the story takes minutes, which pass beside those tests."""
 
 from __future__ import annotations
 
