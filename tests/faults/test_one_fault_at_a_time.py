@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.fault_jobs import SECONDS, SIZES, Answers, all_accepted, odd
+from support.fault_jobs import OPENAI_SIZES, SECONDS, SIZES, Answers, all_accepted, given, odd
 from support.forced import executions, fault_log, forced_executions, paid_as_forced
 from support.pipeline import Pipeline
 from support.steps import counts, set_faults
@@ -50,6 +50,7 @@ SPOILING = {
 @pytest.mark.parametrize("answers", [pytest.param(value, id=name) for name, value in FREE.items()])
 def test_what_an_answer_survives_costs_nothing(job: tuple[Pipeline, int], answers: Answers) -> None:
     pipeline, items = job
+    answers = given(pipeline, answers)
     set_faults(pipeline.simulator, answer=odd(answers))
     all_accepted(pipeline, items)
     assert {one["kind"] for one in fault_log(pipeline.simulator, "answer")} == {kind for kind, _ in answers}
@@ -61,6 +62,7 @@ def test_what_an_answer_survives_costs_nothing(job: tuple[Pipeline, int], answer
 @pytest.mark.parametrize("answers", [pytest.param(value, id=name) for name, value in SPOILING.items()])
 def test_what_spoils_an_answer_is_asked_again_once_for_each_time(job: tuple[Pipeline, int], answers: Answers) -> None:
     pipeline, items = job
+    answers = given(pipeline, answers)
     set_faults(pipeline.simulator, answer=odd(answers))
     all_accepted(pipeline, items)
     assert forced_executions(pipeline.simulator).total() > 0
@@ -81,7 +83,7 @@ def test_server_errors_in_five_percent_of_the_lines_cost_a_request_each_and_no_a
     assert pipeline.sql("select count(*) from nightmill.attempt") == [(items + failed,)]
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 @pytest.mark.parametrize(
     "fault",
     [
@@ -120,7 +122,7 @@ def test_what_happens_to_whole_batches_and_calls_costs_no_answer(
     assert pipeline.sql("select count(*) from nightmill.dead_letter where batch_id = %s", batch.batch_id) == [(0,)]
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 def test_an_enqueued_limit_of_a_third_of_the_job_fails_no_item(
     job: tuple[Pipeline, int], start_simulator: StartSimulator
 ) -> None:
