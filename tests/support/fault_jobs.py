@@ -13,8 +13,14 @@ from support.steps import counts
 from support.vendors import VENDORS, speak, spoken
 
 Answers = list[tuple[str, float]]
-OPENAI_SIZES = [("openai", 200), pytest.param(("openai", 2_000), marks=pytest.mark.slow)]
-ANTHROPIC_SIZES = [("anthropic", 200), pytest.param(("anthropic", 2_000), marks=pytest.mark.slow)]
+
+
+def _sizes(vendor: str) -> list[Any]:
+    small = pytest.param((vendor, 200), id=f"{vendor}-200")
+    return [small, pytest.param((vendor, 2_000), id=f"{vendor}-2000", marks=pytest.mark.slow)]
+
+
+OPENAI_SIZES, ANTHROPIC_SIZES = _sizes("openai"), _sizes("anthropic")
 SIZES = [*OPENAI_SIZES, *ANTHROPIC_SIZES]
 SECONDS = 240
 
