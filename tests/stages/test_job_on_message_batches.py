@@ -23,7 +23,8 @@ def job(pipeline: Pipeline) -> Pipeline:
 
 def test_a_job_runs_to_its_view_and_a_second_run_asks_for_nothing(job: Pipeline) -> None:
     first = run_unchecked(job)
-    assert (first.accepted, first.published_rows) == (20, 20)
+    assert first.counts == {"accepted": 20}
+    assert first.is_shown
     assert job.sql("select count(*), count(distinct source_id) from results.notes") == [(20, 20)]
     [(tokens, output)] = job.sql("select sum(prompt_tokens)::int, sum(output_tokens)::int from nightmill.attempt")
     usage = job.simulator.books(summary=True)["usage"]
@@ -33,7 +34,7 @@ def test_a_job_runs_to_its_view_and_a_second_run_asks_for_nothing(job: Pipeline)
     )
     assert (adapter, until, ends) == ("anthropic", True, True)
     second = run_unchecked(job, "run-2")
-    assert second.reused == 20
+    assert second.counts == {"reused": 20}
     paid_once(job, 20)
     assert set(calls(job)) >= {ANTHROPIC.create, ANTHROPIC.poll, ANTHROPIC.content}
     assert not [route for route in calls(job) if "files" in route]

@@ -81,7 +81,9 @@ class Provider(Config):
     """Which model answers, through which Batch API, with which request parameters."""
 
     adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
-        default="openai", description="Which Batch API the provider speaks: the name of an adapter."
+        default="openai",
+        description="Which Batch API the provider speaks: openai, anthropic, or an adapter that is installed. See "
+        "docs/guides/providers.md.",
     )
     conn_id: ConnectionId = Field(description=_CONNECTION)
     model: str = Field(description="The model's name as the provider lists it.")
