@@ -41,7 +41,7 @@ The first rule that holds decides. Where no code stands, the provider's own code
 A line without a usable status (none, -1, a text, a number that is no HTTP status) is classified by what stands there: a
 status in the error object, in its code or type ("BadRequestError", "RESOURCE_EXHAUSTED"), or in its message ("Error
 code: 400 - ..."). Finish reasons are read in the words of all vendors
-([finish_reasons.py](../../include/nightmill/domain/finish_reasons.py)); an unknown word decides nothing: the
+([endings.py](../../include/nightmill/providers/endings.py)); an unknown word decides nothing: the
 answer is judged by its text, and the log counts it.
 
 | seen | class | code |
@@ -84,7 +84,7 @@ provider refused before a model worked on it has `sent_upstream = false`, and is
 
 ## Files that validation refused
 
-A custom_id beside or in a complaint is believed. A line number is not, because some providers count from 1 and some
+A request id beside or in a complaint is believed. A line number is not, because some providers count from 1 and some
 from 0: the items that it may mean are sent again in files of their own (`nightmill.provider_batch.suspects`), and only
 what is refused there is given up. Where no line is named, the file is sent again in halves.
 

@@ -61,7 +61,7 @@ def test_the_demo_job_tells_editors_where_the_schema_is() -> None:
 
 def test_the_schema_knows_the_adapters_of_the_registry() -> None:
     provider = job_reference.job_schema()["$defs"]["Provider"]["properties"]["adapter"]
-    assert tuple(provider.get("enum", [provider.get("const")])) == known_adapters()
+    assert tuple(provider["examples"]) == known_adapters()  # not an enum: a third party may bring others
 
 
 def _keys(model: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first
-from nightmill.jobs.settings.job import Breaker
+from nightmill.jobs.settings.retry_settings import Breaker
 
 RULES = Breaker()
 BAD, ODD, SERVER = ("input", "unsupported_parameter"), ("output", "schema"), ("transient", "server_error")

@@ -66,7 +66,7 @@ def test_what_nightmill_sets_itself_is_no_parameter(name: str) -> None:
     ("path", "value"),
     [
         ("shards.count", 0), ("shards.count", 257), ("retry.max_attempts", 0), ("retry.max_attempts", 11),
-        ("retry.transient", -1), ("repair.attempts", 10), ("repair.max_completion_tokens_cap", 0),
+        ("retry.transient", -1), ("repair.attempts", 10), ("repair.max_output_tokens_cap", 0),
         ("gaps.min_completion", 1.1), ("source.statement_timeout_s", 0), ("provider.poll_interval_s", 0),
         ("publish.view", "two words"), ("publish.view", "v; drop table x"), ("publish.view", "v" * 49),
         ("source.kind", "oracle"), ("source.conn_id", "has space"),

@@ -156,6 +156,8 @@ def running(installed: Site) -> Iterator[Running]:
         dags_folder=installed.dags,
         airflow_python=installed.bin / "python",
         batch_seconds=1,
+        ready_timeout_s=300,  # its first start compiles all of Airflow
+        airflow_overrides={"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300"},  # the files do not change
     )
     stack = Stack(settings)
     with pytest.MonkeyPatch.context() as patch:

@@ -245,13 +245,13 @@ def test_an_answer_cut_off_at_its_limit_is_asked_for_with_twice_the_room(pipelin
 
 def test_an_answer_cut_off_at_the_jobs_cap_is_not_paid_for_again(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator, answer={"kind": "truncated", "match": "-[5-7]$", "times": None})
-    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_completion_tokens_cap: 50}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "repair: {attempts: 3, max_output_tokens_cap: 50}\npublish:")
     batch, shard = one_shard(pipeline)
     pipeline.drive([shard])
     assert counts(pipeline, batch) == {"accepted": 17, "dead_lettered": 3}
     said = "the answer ended at the token limit; raise provider.parameters.max_completion_tokens, or "
     assert pipeline.sql("select distinct code, message, attempts from nightmill.dead_letter") == [
-        ("truncated", f"{said}repair.max_completion_tokens_cap", 1)
+        ("truncated", f"{said}repair.max_output_tokens_cap", 1)
     ]
     paid_once(pipeline, 20)
 
@@ -260,13 +260,13 @@ def test_where_all_answers_are_cut_off_at_the_jobs_cap_a_person_is_asked_and_a_h
     pipeline: Pipeline,
 ) -> None:
     pipeline.edit("job.yaml", "max_completion_tokens: 50", "max_completion_tokens: 15")
-    pipeline.edit("job.yaml", "publish:", "repair: {max_completion_tokens_cap: 15}\npublish:")
+    pipeline.edit("job.yaml", "publish:", "repair: {max_output_tokens_cap: 15}\npublish:")
     batch, shard = one_shard(pipeline)
-    with pytest.raises(Blocked, match=r"All 20 lines .*\(truncated\).*Remedy: Raise repair.max_completion_tokens_cap"):
+    with pytest.raises(Blocked, match=r"All 20 lines .*\(truncated\).*Remedy: Raise repair.max_output_tokens_cap"):
         pipeline.drive([shard])
     assert counts(pipeline, batch) == {"unsettled": 20}
     assert pipeline.simulator.books(summary=True)["executed"] == 20
-    pipeline.edit("job.yaml", "max_completion_tokens_cap: 15", "max_completion_tokens_cap: 30")
+    pipeline.edit("job.yaml", "max_output_tokens_cap: 15", "max_output_tokens_cap: 30")
     pipeline.drive([shard])  # cleared
     assert counts(pipeline, batch) == {"accepted": 20}
     assert pipeline.simulator.books(summary=True)["executed"] == 40
@@ -290,7 +290,7 @@ def job(parameters: dict[str, int], cap: int | None) -> Job:
             "description": "x",
             "source": {"conn_id": "s", "query": "select 1", "columns": {"id": "id", "text": "body"}},
             "provider": {"conn_id": "p", "model": "m", "parameters": parameters},
-            "repair": {"max_completion_tokens_cap": cap},
+            "repair": {"max_output_tokens_cap": cap},
             "publish": {"view": "v"},
         }
     )

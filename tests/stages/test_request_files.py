@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.pipeline import Pipeline
 from support.steps import batch_of
 
-from nightmill.jobs.settings.job import ProviderLimits
+from nightmill.jobs.settings.provider_settings import ProviderLimits
 from nightmill.stages.run_shard import render
 from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import shards

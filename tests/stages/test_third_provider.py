@@ -89,7 +89,7 @@ def test_a_prompt_can_be_tried_with_one_plain_call(by_post: Pipeline) -> None:
 def test_without_its_distribution_the_job_folder_names_the_adapters_that_there_are(pipeline: Pipeline) -> None:
     adapters.cache_clear()
     pipeline.edit("job.yaml", "  model: echo-1\n", "  adapter: parcel_post\n  model: clerk-1\n")
-    with pytest.raises(BrokenJobFolder, match=r"there is no provider adapter 'parcel_post'.*Use one of: .*openai"):
+    with pytest.raises(BrokenJobFolder, match=r"provider.adapter: expected one of .*openai"):
         check_definition(pipeline.live)
 
 

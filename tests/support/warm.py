@@ -9,7 +9,7 @@ import openai.resources.batches
 import openai.resources.files
 from upath import UPath
 
-from nightmill.jobs.settings.job import CHAT
+from nightmill.jobs.settings.provider_settings import CHAT
 from nightmill.jobs.tokens import TokenCounter
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.openai.client import open_client

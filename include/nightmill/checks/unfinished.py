@@ -27,7 +27,7 @@ def _advice(key: str | None) -> str:
     """`key` of job.yaml limits the answers."""
     if key is None:
         return "job.yaml sets no limit, so the model's own one cut it: ask for shorter answers"
-    return f"raise {key}, or repair.max_completion_tokens_cap"
+    return f"raise {key}, or repair.max_output_tokens_cap"
 
 
 UNFINISHED = AnswerCheck(

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib.metadata import distribution
 from typing import Any
 
-from nightmill.jobs.settings.job import CHAT, EMBEDDINGS
+from nightmill.jobs.settings.provider_settings import CHAT, EMBEDDINGS
 
 # OpenAI's cookbook on counting tokens: 3 per message, 1 for its role, 3 for the start of the reply.
 _PER_MESSAGE = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import nearest
 from nightmill.jobs.check.yaml_lines import YamlLines
-from nightmill.jobs.settings.job import Provider
+from nightmill.jobs.settings.provider_settings import Provider
 
 _EMBEDDINGS = frozenset({"dimensions", "encoding_format", "truncate_prompt_tokens", "user"})
 # OpenAI's (https://platform.openai.com/docs/api-reference/chat/create), then those of servers that speak its API.

@@ -12,7 +12,8 @@ from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import hint
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
 from nightmill.jobs.settings.adapters import adapters
-from nightmill.jobs.settings.job import RESERVES, Job
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.provider_settings import RESERVES
 
 _SECOND_ANSWERS = (
     "n best_of num_return_sequences num_generations num_completions num_choices num_samples candidate_count"
@@ -77,8 +78,9 @@ def adapter_mistakes(job: Job, content: bytes) -> Iterator[Mistake]:
     name, known = job.provider.adapter, adapters()
     if name not in known:
         line = YamlLines(content).line(("provider", "adapter"))
-        problem = f"there is no provider adapter {name!r}{hint(name, known)}"
-        yield Mistake("job.yaml", line, "provider.adapter", problem, f"Use one of: {', '.join(sorted(known))}.")
+        problem = f"expected one of {', '.join(sorted(known))}{hint(name, known)}"
+        remedy = "Name one of these, or install the distribution that brings this adapter."
+        yield Mistake("job.yaml", line, "provider.adapter", problem, remedy)
 
 
 def _set(parameters: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:

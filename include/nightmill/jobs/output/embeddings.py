@@ -8,7 +8,8 @@ from nightmill.domain.errors import Mistake
 from nightmill.jobs.check.yaml_lines import Place, YamlLines
 from nightmill.jobs.output.columns import Column
 from nightmill.jobs.prompt.prompt import Prompt
-from nightmill.jobs.settings.job import EMBEDDINGS, Job
+from nightmill.jobs.settings.job import Job
+from nightmill.jobs.settings.provider_settings import EMBEDDINGS
 
 VECTOR = "vector"
 _COLUMNS = [Column(VECTOR, "double precision[]")]

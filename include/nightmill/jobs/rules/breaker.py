@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nightmill.domain.failures import CONFLICTING_LINES, FailureClass
-from nightmill.jobs.settings.job import Breaker
+from nightmill.jobs.settings.retry_settings import Breaker
 
 FEWEST = 10  # of fewer requests, each may well be wrong by itself
 _PAID = frozenset({"empty_answer", "provider_protocol_error", CONFLICTING_LINES})  # executed all the same

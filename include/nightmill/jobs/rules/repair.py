@@ -38,7 +38,7 @@ def output_reserve(asked: Job, live: Job, truncations: int) -> int:
     then the model's own limit cut them, and nothing here can raise it.
     """
     reserve = asked.provider.output_reserve_tokens
-    cap = live.repair.max_completion_tokens_cap or 2 * reserve
+    cap = live.repair.max_output_tokens_cap or 2 * reserve
     return max(reserve, min(cap, reserve << min(truncations, 20)))
 
 

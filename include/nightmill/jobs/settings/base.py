@@ -15,6 +15,7 @@ from pydantic_core import PydanticKnownError
 from nightmill.domain.suggestions import hint
 from nightmill.jobs.settings.forms import CONNECTION_ID, IDENTIFIER
 
+CONNECTION_HELP = "The id of an Airflow connection (letters, digits, _ . -), not its address."
 DAY = 86_400.0  # seconds
 DAYS = 36_500  # that anything is kept at most
 MOST = 10**15  # of any number: what is added to it still fits into 64 bits

@@ -5,23 +5,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
-from nightmill.domain.failures import EndedAs
 from nightmill.jobs.filters import Filter, FilterName
-from nightmill.jobs.settings.base import DAY, DAYS, Config, ConnectionId, Tag, known_zone, refuse_no_json
+from nightmill.jobs.settings.base import (
+    CONNECTION_HELP,
+    DAY,
+    DAYS,
+    Config,
+    ConnectionId,
+    Tag,
+    known_zone,
+)
 from nightmill.jobs.settings.dag_settings import DagSettings
-from nightmill.jobs.settings.forms import DURATION
 from nightmill.jobs.settings.gap_settings import Gaps
 from nightmill.jobs.settings.gate_settings import Approve, Compare, Gold
+from nightmill.jobs.settings.provider_settings import Provider
 from nightmill.jobs.settings.publish_settings import Publish
-
-CHAT: Literal["chat"] = "chat"
-EMBEDDINGS: Literal["embeddings"] = "embeddings"
-_CONNECTION = "The id of an Airflow connection (letters, digits, _ . -), not its address."
-RESERVES = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
+from nightmill.jobs.settings.retry_settings import Breaker, Repair, Retry
 
 
 class SourceColumns(Config):
@@ -49,7 +52,7 @@ class Source(Config):
     """Where the rows come from. Bound parameters: %(data_interval_start)s, %(data_interval_end)s, and the filters."""
 
     kind: Literal["postgres"] = Field(default="postgres", description="The kind of database.")
-    conn_id: ConnectionId = Field(description=_CONNECTION)
+    conn_id: ConnectionId = Field(description=CONNECTION_HELP)
     query: str = Field(description="One SELECT; values are bound, never pasted.")
     columns: SourceColumns
     filters: dict[FilterName, Filter] = Field(
@@ -65,109 +68,6 @@ class Transform(Config):
 
     name: str = Field(default="whole_document", description="One request per source row.")
     version: str = Field(default="1", description="Text, so in quotes. A new one asks again for every document.")
-
-
-class ProviderLimits(Config):
-    """Tighter limits than the adapter's own, for accounts that have them. Tokens are prompt tokens."""
-
-    requests_per_file: int | None = Field(default=None, ge=1, description="Requests in one input file.")
-    bytes_per_file: int | None = Field(default=None, ge=1024, description="Size of one input file.")
-    enqueued_prompt_tokens: int | None = Field(
-        default=None, ge=1, description="Prompt tokens that may wait at the provider at a time; shards wait for room."
-    )
-
-
-class Provider(Config):
-    """Which model answers, through which Batch API, with which request parameters."""
-
-    adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
-        default="openai",
-        description="Which Batch API the provider speaks: openai, anthropic, or an adapter that is installed. See "
-        "docs/guides/providers.md.",
-    )
-    conn_id: ConnectionId = Field(description=_CONNECTION)
-    model: str = Field(description="The model's name as the provider lists it.")
-    task: Literal["chat", "embeddings"] = Field(
-        default=CHAT,
-        description="What the model is asked for. embeddings makes it an embedding job: prompt.md is one message, "
-        " its text is what is embedded, and output.py has one field, `vector: list[float]`.",
-    )
-    max_output_tokens: int | None = Field(
-        default=None,
-        ge=1,
-        description="The most tokens of each answer; each provider gets it under its own name. null = as a parameter "
-        "says.",
-    )
-    parameters: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Goes into each request as it is: temperature, seed and the like; "
-        "dimensions for an embedding job. What buys answers that nobody reads (n above 1, logprobs, tools, audio, "
-        "store) is refused.",
-    )
-    context_window_tokens: int | None = Field(default=None, ge=1, description="Longer items are not sent.")
-    completion_window: Annotated[str, StringConstraints(pattern=DURATION)] = Field(
-        default="24h", description="How long the provider may take, as it writes it: a number with its unit."
-    )
-    limits: ProviderLimits = ProviderLimits()
-    poll_interval_s: float = Field(
-        default=30, ge=1, le=DAY, description="How often waiting batches are looked at (seconds)."
-    )
-    create_timeout_s: float = Field(
-        default=60, gt=0, le=DAY, description="How long one call may wait for bytes (seconds)."
-    )
-    quiet_period_s: float | None = Field(
-        default=None,
-        ge=0,
-        le=7 * DAY,
-        description="After an unanswered create, absence at the provider counts only after this (seconds). null = as "
-        "long as the adapter asks for.",
-    )
-    results_grace_s: float = Field(
-        default=900,
-        ge=0,
-        le=DAY,
-        description="How long to wait for answers that an ended batch owes, before they are bought again (seconds).",
-    )
-    unknown_status_s: float = Field(
-        default=6 * 3600,
-        ge=0,
-        le=2 * DAY,
-        description="How long a batch with an unknown status is polled before a person is asked (seconds).",
-    )
-    expected_turnaround_s: float = Field(default=3600, gt=0, le=30 * DAY, description="For estimates only.")
-
-    @field_validator("parameters")
-    @classmethod
-    def _no_reserved_parameters(cls, value: dict[str, Any]) -> dict[str, Any]:
-        taken = sorted({"model", "messages", "input", "response_format", "stream"} & value.keys())
-        if taken:
-            raise ValueError(f"nightmill sets {', '.join(taken)} itself; remove it from provider.parameters")
-        refuse_no_json(value)
-        return value
-
-    @property
-    def embeds(self) -> bool:
-        """Whether the model answers with a vector instead of a message."""
-        return self.task == EMBEDDINGS
-
-    @property
-    def output_reserve_tokens(self) -> int:
-        """Tokens that each answer may take; 0 when nothing limits them."""
-        if self.max_output_tokens is not None and not self.embeds:
-            return self.max_output_tokens
-        return int(self.parameters[self.reserve_parameter]) if self.reserve_parameter else 0
-
-    @property
-    def reserve_parameter(self) -> str | None:
-        """The request parameter that limits an answer's tokens, where a job limits them so."""
-        return next((name for name in RESERVES if isinstance(self.parameters.get(name), int)), None)
-
-    @property
-    def limited_by(self) -> str | None:
-        """The key of job.yaml that limits an answer's tokens."""
-        if self.max_output_tokens is not None:
-            return "provider.max_output_tokens"
-        return None if self.reserve_parameter is None else f"provider.parameters.{self.reserve_parameter}"
 
 
 class Shards(Config):
@@ -216,80 +116,6 @@ class Validation(Config):
     @classmethod
     def _a_zone_is_known(cls, value: str | None) -> str | None:
         return None if value is None else known_zone(value)
-
-
-class Retry(Config):
-    """How often an item is asked for again, and the wait before it: drawn between 0 and a time that doubles with each
-    failure, so that what failed together does not come back together."""
-
-    max_attempts: int = Field(
-        default=5, ge=1, le=10, description="Attempts per item, the first one included, whatever they failed with."
-    )
-    transient: int = Field(
-        default=3,
-        ge=0,
-        le=9,
-        description="Attempts that follow failures which pass by themselves: rate limits, server errors, lost or "
-        "expired lines.",
-    )
-    base_delay_s: float = Field(
-        default=30,
-        ge=0,
-        le=7 * DAY,
-        description="The longest wait after a first failure (seconds); doubles with each further one.",
-    )
-    max_delay_s: float = Field(default=1800, ge=0, le=7 * DAY, description="The longest wait of all (seconds).")
-
-
-class Repair(Config):
-    """What follows an answer that is not accepted. A code fence around it, or JSON written as a JSON string, is taken
-    off without asking again."""
-
-    attempts: int = Field(
-        default=1,
-        ge=0,
-        le=9,
-        description="Requests per item that show the model its rejected answer and what is wrong with it; "
-        "retry.max_attempts bounds them too.",
-    )
-    max_completion_tokens_cap: int | None = Field(
-        default=None,
-        ge=1,
-        description="An answer that was cut off at its token limit is asked for again with twice the limit, up to "
-        "this one. null = twice the limit in job.yaml.",
-    )
-    exhausted: EndedAs = Field(
-        default="dead_lettered",
-        description="What becomes of an item whose last answer is not accepted either. in_review keeps it apart for a "
-        "person, with its answer's place; it counts as a gap until then, and is not asked for again.",
-    )
-
-
-class Breaker(Config):
-    """When a batch stops because its requests fail for one and the same reason. Nothing is given up by that: what
-    failed is sent again once a person has cleared the task."""
-
-    requests: int | None = Field(
-        default=50,
-        ge=10,
-        le=10_000,
-        description="Looked at once so many requests have settled, or all where the batch has fewer. null = never.",
-    )
-    failing_share: float = Field(
-        default=0.8,
-        gt=0,
-        le=1,
-        description="The batch stops if at least this share of them failed with one code, or if none was accepted.",
-    )
-    pilot_items: int = Field(
-        default=100,
-        ge=10,
-        le=10_000,
-        description="So many items go out alone at first, while the contract has no accepted answer yet.",
-    )
-    pilot_above_items: int | None = Field(
-        default=2_000, ge=0, description="Only in a batch that has more items than this to send. null = never."
-    )
 
 
 class DeadLetterLimits(Config):

@@ -19,7 +19,7 @@ from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import chosen
 from nightmill.jobs.job_folders import Found
 from nightmill.jobs.rules.dead_letters import breaches
-from nightmill.jobs.settings.job import Provider
+from nightmill.jobs.settings.provider_settings import Provider
 from nightmill.operations.doctor.findings import Doubt, Finding, Status, attempt
 from nightmill.providers.connection import ProviderConnection
 from nightmill.providers.port import Adapter, Routes

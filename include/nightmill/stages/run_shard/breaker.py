@@ -32,7 +32,7 @@ _REMEDY = (
     "run. If the documents are, clear this task: they are sent once more and then dead-lettered."
 )
 _MORE_ROOM = (
-    "Raise repair.max_completion_tokens_cap in job.yaml and clear this task: each item is asked for again with twice "
+    "Raise repair.max_output_tokens_cap in job.yaml and clear this task: each item is asked for again with twice "
     "the room. Or cancel this batch, raise the answer's limit in provider.parameters and trigger a new run."
 )
 
