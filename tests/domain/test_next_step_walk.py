@@ -47,6 +47,7 @@ from nightmill.domain.step_facts import (
     TooLarge,
     Unanswered,
     Unreachable,
+    as_last_seen,
 )
 from nightmill.domain.steps import (
     ENDINGS,
@@ -221,6 +222,13 @@ def test_what_may_be_paid_for_is_given_up_only_where_it_is_absent_refused_or_its
             if step.why is GivenUp.ABSENT:
                 assert now >= START + rules.absent_after
                 assert step.discard_input == (rules.stages_input and facts.input_ref is not None)
+
+
+@pytest.mark.parametrize("facts", FACTS)
+def test_a_page_can_say_what_is_waited_for_without_asking_the_provider(facts: Facts) -> None:
+    step = next_step(facts, as_last_seen(facts), RULES, START + SECOND)
+    assert is_well_formed(step, facts, START + SECOND)
+    assert in_words(step)
 
 
 def test_every_step_can_be_said_in_words() -> None:

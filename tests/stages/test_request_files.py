@@ -18,7 +18,7 @@ from support.steps import batch_of
 from nightmill.jobs.settings.provider_settings import ProviderLimits
 from nightmill.stages.run_shard import render
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import shards
+from nightmill.storage import sending, shards
 from nightmill.storage.fence import Holder
 
 ITEMS = 40
@@ -122,15 +122,14 @@ def test_a_line_above_the_file_limit_is_left_out_and_the_others_go_on(wake_up: W
 
 
 def test_a_file_rendered_again_after_a_crash_is_the_same_byte_by_byte(wake_up: WakeUp) -> None:
-    from nightmill.storage import provider_batches
-    from nightmill.storage.provider_batches import Intent
+    from nightmill.storage.sending import Intent
 
     wanted = dict(shards.unsettled(wake_up.conn, wake_up.shard))
     del wanted[3], wanted[17]
     file = render.one_file(wake_up, "token", wanted, {}, None)
     first = file.path.read_bytes()
     intent = Intent("notes", "token", "a", "openai", "m", file.ordinals, file.prompt_tokens, file.file_bytes, None)
-    one = provider_batches.intend(wake_up.conn, wake_up.holder, intent)
+    one = sending.intend(wake_up.conn, wake_up.holder, intent)
     assert one is not None
     again = render.rerender(wake_up, one)
     assert again.path.read_bytes() == first

@@ -18,7 +18,7 @@ from nightmill.domain.errors import IllegalTransition, StaleWriter
 from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
-from nightmill.storage import batches, fence, provider_batches, settlement, shards
+from nightmill.storage import batches, fence, provider_batches, sending, settlement, shards
 from nightmill.storage.batches import Batch
 from nightmill.storage.fence import Holder
 from nightmill.storage.provider_batches import ProviderBatch
@@ -199,11 +199,19 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
             taken, holder = shards.take_over(conn, shard, batch.generation, "test")
             conn.commit()
             first = dice.randrange(shard.first_ordinal, shard.last_ordinal)
-            made = provider_batches.intend(
+            made = sending.intend(
                 conn,
                 holder,
-                provider_batches.Intent(
-                    ledger.job.name, f"t{dice.random()}", "account", "echo-1", range(first, first + 1), 10, 10, None
+                sending.Intent(
+                    ledger.job.name,
+                    f"t{dice.random()}",
+                    "account",
+                    "openai",
+                    "echo-1",
+                    range(first, first + 1),
+                    10,
+                    10,
+                    None,
                 ),
             )
             conn.commit()

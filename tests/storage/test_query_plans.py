@@ -10,7 +10,7 @@ import pytest
 from support.ledger import Ledger, apply, definition
 
 from nightmill.checks.inputs import judged_anew
-from nightmill.storage import provider_batches, reuse, shards, sql
+from nightmill.storage import reuse, sending, shards, sql
 from nightmill.storage.ranges import multirange
 from nightmill.storage.session import Connection
 
@@ -122,7 +122,7 @@ def test_looking_for_keys_in_flight_reads_no_items_when_nothing_else_is_in_fligh
         nodes = plan(conn, sql.text("batch/in_flight"), scope)
         assert touched(nodes, "item") == set()
         ordinals = multirange(range(items))
-        assert provider_batches.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()
+        assert sending.carried_elsewhere(conn, batch.batch_id, filled.job.name, ordinals) == set()
 
 
 def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled: Ledger, items: int) -> None:
@@ -148,7 +148,7 @@ def test_keys_in_flight_are_found_through_the_two_batches_partitions_only(filled
             node["Node Type"] for node in scans if node["Relation Name"].endswith(f"_{other.batch_id}")
         }
         assert touched(nodes, "item") <= {f"item_{mine.batch_id}", f"item_{other.batch_id}"}
-        found = provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals)
+        found = sending.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals)
     assert found == set(range(110, 120))
 
 
@@ -159,9 +159,9 @@ def test_keys_of_another_job_or_of_an_ended_batch_are_not_in_flight(filled: Ledg
     one = filled.ended(holder, filled.intent(holder, range(10)))
     ordinals = multirange(range(10))
     with filled.writer() as conn:
-        assert provider_batches.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals) == set(range(10))
-        assert provider_batches.carried_elsewhere(conn, mine.batch_id, "another_job", ordinals) == set()
-        assert provider_batches.carried_elsewhere(conn, other.batch_id, filled.job.name, ordinals) == set()
+        assert sending.carried_elsewhere(conn, mine.batch_id, filled.job.name, ordinals) == set(range(10))
+        assert sending.carried_elsewhere(conn, mine.batch_id, "another_job", ordinals) == set()
+        assert sending.carried_elsewhere(conn, other.batch_id, filled.job.name, ordinals) == set()
     assert one.live
 
 

@@ -24,12 +24,14 @@ from nightmill.storage import (
     payloads,
     provider_batches,
     publications,
+    sending,
     shards,
     views,
 )
 from nightmill.storage.batches import Batch, Submission
-from nightmill.storage.provider_batches import Intent, ProviderBatch
+from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
+from nightmill.storage.sending import Intent
 from nightmill.storage.session import Connection, connect
 from nightmill.storage.settlement import Settling
 from nightmill.storage.shards import NewShard, Shard
@@ -249,7 +251,7 @@ class Ledger:
     def intent(self, holder: fence.Holder, ordinals: range) -> ProviderBatch:
         """A provider batch in INTENT."""
         with self.writer() as conn:
-            made = provider_batches.intend(
+            made = sending.intend(
                 conn,
                 holder,
                 Intent(
@@ -291,7 +293,7 @@ class Ledger:
 
     def settling(self, batch: Batch) -> Settling:
         """What settling a chunk needs."""
-        return Settling.of(self.job, batch.contract_id, {})
+        return Settling.of(self.job, batch.contract_id, batch.options)
 
     @property
     def _parents(self) -> tuple[str, ...]:

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 
 from nightmill.console import reasons
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
 from nightmill.jobs.rules.gaps import told
+from nightmill.stages.run_shard.resting import step_of
 from nightmill.storage import (
     batches,
     console_reads,
     gaps,
     holds,
     prices,
-    provider_batches,
     publications,
+    sending,
     usage,
     view_history,
 )
@@ -87,7 +89,7 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         at=now,
         batch=batch,
         request=console_reads.request(conn, batch.batch_id),
-        reasons=reasons.of_batch(batch, shards, sent, now),
+        reasons=reasons.of_batch(batch, shards, sent, now, partial(step_of, conn)),
         buckets=batches.bucket_counts(conn, batch.batch_id),
         gaps=batches.gaps_by_code(conn, batch.batch_id),
         gap_lines=told(gaps.facts(conn, batch.batch_id) or {}),
@@ -117,7 +119,7 @@ def shard_page(conn: Connection, payload_root: str, dag_id: str, shard_id: int, 
         at=now,
         batch=batch,
         shard=shard,
-        reasons=reasons.of_shard(batch, shard, sent, now),
+        reasons=reasons.of_shard(batch, shard, sent, now, partial(step_of, conn)),
         buckets=dict(console_reads.buckets(conn, *stretch)),
         evidence=sent,
         raw_files={one.provider_batch_id: _raw_files(payload_root, batch, one) for one in sent},
@@ -142,7 +144,7 @@ def _cost(price: Price, attempts: Sequence[Attempts]) -> Decimal:
 
 def _enqueued(conn: Connection, sent: Sequence[Evidence]) -> list[tuple[str, int]]:
     pairs = sorted({(one.model, one.account) for one in sent if one.live})
-    return [(model, provider_batches.enqueued_tokens(conn, account, model)) for model, account in pairs]
+    return [(model, sending.enqueued_tokens(conn, account, model)) for model, account in pairs]
 
 
 def _raw_files(payload_root: str, batch: Batch, one: Evidence) -> list[str]:

@@ -108,7 +108,7 @@ WAITS = (
         (
             f"{_SHARD}/send.py:_candidates",
             f"{_SHARD}/send.py:_taken_elsewhere",
-            "storage/provider_batches.py:carried_elsewhere",
+            "storage/sending.py:carried_elsewhere",
         ),
     ),
     Wait(

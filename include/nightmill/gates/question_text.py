@@ -35,7 +35,7 @@ def of(conn: Connection, batch: Batch, waiting: Waiting, page: str) -> Question:
     shown = publications.current(conn, batch.view_name)
     counts = batches.bucket_counts(conn, batch.batch_id)
     gaps = batches.gaps_by_code(conn, batch.batch_id)
-    preview = f" It has a limit of {batch.params['limit']:,} rows." if batch.params.get("limit") else ""
+    preview = f" It has a limit of {batch.options.limit:,} rows." if batch.options.limit else ""
     lines = [
         f"**Now:** {publications.readers_see(batch.view_name, shown)}.{preview}",
         f"**Items:** {batch.item_count or 0:,} planned; {_listed(sorted(counts.items()))}",

@@ -43,7 +43,7 @@ def run(env: Environment, wish: Wish) -> Batch:
     """Take a preview up. The run that has done so already gets its batch as it stands."""
     with env.ledger() as conn:
         batch = batches.get(conn, wish.batch_id)
-        if batch.params.get("publish_run") == wish.run_id and batch.state is not BatchState.STAGED:
+        if batch.options.publish_run == wish.run_id and batch.state is not BatchState.STAGED:
             log.info("batch %s was taken up by this run, and is %s", batch.batch_id, batch.state)
             batches.refuse_without_data(batch)
             return batch
@@ -86,7 +86,7 @@ def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
     job = contracts.load(conn, batch.contract_id).job
     filters = job.source.filters
     values = chosen(filters, batch.params)
-    narrowed = decide(Publishing.NO, filters, values, batch.params.get("limit"), by_hand=True).narrowed
+    narrowed = decide(Publishing.NO, filters, values, batch.options.limit, by_hand=True).narrowed
     if narrowed and not confirm_narrowed:
         raise Terminal(
             f"Batch {batch.batch_id} has {narrowed}: results.{batch.view_name} would show {_ONLY[job.publish.mode]}.",
@@ -97,7 +97,7 @@ def _refuse(conn: Connection, batch: Batch, confirm_narrowed: bool) -> None:
 
 def _no_preview(batch: Batch) -> Terminal:
     told = f"Batch {batch.batch_id} is {batch.state} ({batch.state_reason})"
-    run_id = batch.params.get("publish_run")
+    run_id = batch.options.publish_run
     if not batch.ended and run_id:
         return Terminal(
             f"{told}: run {run_id} of nightmill_publish has taken it up.",

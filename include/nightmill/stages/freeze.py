@@ -19,6 +19,7 @@ from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import as_json, chosen, refuse_unknown
 from nightmill.jobs.rules.data_interval import refuse_none, refuse_unfit
 from nightmill.jobs.rules.publishing import Decision, Publishing, decide
+from nightmill.jobs.rules.run_options import RunOptions
 from nightmill.jobs.settings.publish_settings import Publish, PublishMode
 from nightmill.services.environment import Environment, token_counter
 from nightmill.storage import batches, contracts, fence, freezing, items, partitions, payloads, views
@@ -96,7 +97,7 @@ def _open_batch(conn: Connection, live: JobDefinition, request: RunRequest) -> B
 
 
 def _submission(live: JobDefinition, request: RunRequest, contract_id: int) -> Submission:
-    filters, limit = live.job.source.filters, request.params.get("limit")
+    filters, limit = live.job.source.filters, RunOptions.of(request.params).limit
     values = chosen(filters, request.params)
     decision = decide(request.publish, filters, values, limit, by_hand=request.by_hand)
     _say_what_readers_will_see(decision, live.job.publish)
@@ -144,7 +145,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     made = partitions.make(conn, "item", batch.batch_id)
     source = pinned.job.source
     with SourceSnapshot(env.source(source.conn_id), source, pinned.columns_read) as snapshot:
-        rows = snapshot.rows(bound, batch.params.get("limit"))
+        rows = snapshot.rows(bound, batch.options.limit)
         count = items.copy_in(conn, made.table, batch.batch_id, manifest.rows(rows))
     writer.flush()
     items.refuse_changed_contents(conn, made.table)

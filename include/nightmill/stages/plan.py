@@ -81,11 +81,11 @@ def _reuse(env: Environment, conn: Connection, batch: Batch, pinned: JobDefiniti
     made = [partitions.make(conn, parent, batch.batch_id) for parent in parents] if first_plan else []
     reuse.prepare(conn)
     renewed = 0
-    if not batch.params.get("reprocess"):
+    if not batch.options.reprocess:
         reuse.find(conn, batch.batch_id, pinned.validators_hash)
         conn.commit()
         renewed = _check_again(env, conn, batch, pinned)
-    settling = Settling.of(pinned, batch.contract_id, batch.params)
+    settling = Settling.of(pinned, batch.contract_id, batch.options)
     if not first_plan:
         return _settle_in_chunks(conn, batch, settling)
     tables = reuse.Partitions(*(one.table for one in made))
@@ -106,7 +106,7 @@ def _shown_alike(conn: Connection, batch: Batch) -> int | None:
     listed = publications.parts(conn, shown.publish_seq)
     same = next((one.batch_id for one in listed if one.interval == of_interval), shown.batch_id)
     published = batches.get(conn, same)
-    alike = published.contract_id == batch.contract_id and not published.params.get("parent_batch")
+    alike = published.contract_id == batch.contract_id and not published.options.parent_batch
     return published.batch_id if alike else None
 
 
@@ -160,7 +160,7 @@ def _check_again(env: Environment, conn: Connection, batch: Batch, pinned: JobDe
 def _settle_unsendable(conn: Connection, batch: Batch, validators_hash: str) -> tuple[int, int]:
     fence.enter(conn, batch.holder)
     skipped = reuse.settle_skipped(conn, batch.batch_id)
-    asked_for = batch.params.get("reprocess") or batch.params.get("replay") is not None  # what to replay was chosen
+    asked_for = batch.options.reprocess or batch.options.replay is not None  # what to replay was chosen
     given_up = 0 if asked_for else reuse.settle_given_up(conn, batch.batch_id, validators_hash, judged_anew())
     return skipped, given_up
 

@@ -66,7 +66,7 @@ def _price(
         prompt_tokens=sum(shard.prompt_tokens for shard in open_shards),
         output_reserve=provider.output_reserve_tokens,
         price=price,
-        enqueued_cap=room_for(batch.priority, live.job.provider.limits.enqueued_prompt_tokens),
+        enqueued_cap=room_for(batch.options.priority, live.job.provider.limits.enqueued_prompt_tokens),
         turnaround_s=live.job.provider.expected_turnaround_s,
     )
     fence.enter(conn, batch.holder)
@@ -107,7 +107,7 @@ def _look_ahead(conn: Connection, batch: Batch, now: datetime, *, ask: bool) -> 
         return
     doubt = _refused_here(conn, batch) or _refused_later(batch, now)
     conn.commit()
-    if doubt is None or batch.params.get("publish") == "no":
+    if doubt is None or batch.is_preview:
         return
     cause, meanwhile = doubt
     log.warning("batch %s: %s", batch.batch_id, cause)

@@ -156,7 +156,7 @@ def _what_readers_see(report: Report) -> list[str]:
             f"results.{batch.view_name} shows {_what(report, shown)} since "
             f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(shown.gaps, 'gap')}"
         )
-        if report.is_shown and batch.params.get("limit"):
+        if report.is_shown and batch.options.limit:
             lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
     return lines
 

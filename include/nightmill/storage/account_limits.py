@@ -40,7 +40,7 @@ def get(conn: Connection, account: str, model: str) -> Standing:
 
 
 def put(conn: Connection, account: str, model: str, standing: Standing) -> None:
-    """Keep what was learnt. The caller holds the account's lock (`provider_batches.lock_sending`)."""
+    """Keep what was learnt. The caller holds the account's lock (`sending.lock_sending`)."""
     values = asdict(standing) | {"refused_as": str(standing.refused_as) if standing.refused_as else None}
     conn.execute(sql.text("account_limit/set"), values | {"account": account, "model": model})
 

@@ -10,9 +10,9 @@ from psycopg.rows import class_row
 from psycopg.types.json import Jsonb
 
 from nightmill.domain.errors import IllegalTransition, Terminal
-from nightmill.domain.priority import Priority
 from nightmill.domain.states import BATCH_EDGES, GREEN_BATCH_STATES, TERMINAL_BATCH_STATES, BatchState
 from nightmill.jobs.rules.publishing import Publishing
+from nightmill.jobs.rules.run_options import RunOptions
 from nightmill.storage import fence, sql
 from nightmill.storage.session import Connection, refusals
 
@@ -56,9 +56,9 @@ class Batch:
         return fence.Holder(self.batch_id, self.generation)
 
     @property
-    def priority(self) -> str:
-        """As chosen when the run was triggered."""
-        return str(self.params.get("priority") or Priority.NORMAL)
+    def options(self) -> RunOptions:
+        """What its run was asked to do, beside the values of its filters."""
+        return RunOptions.of(self.params)
 
     @property
     def ended(self) -> bool:
@@ -78,7 +78,7 @@ class Batch:
     @property
     def is_preview(self) -> bool:
         """Whether its run was asked to leave the view as it is."""
-        return self.params.get("publish") == Publishing.NO
+        return self.options.is_preview
 
     @property
     def task_to_clear(self) -> str:
@@ -257,16 +257,11 @@ def gaps_by_code(conn: Connection, batch_id: int) -> list[tuple[str, int]]:
     return conn.execute(sql.text("gap/count_by_code"), {"batch_id": batch_id}).fetchall()
 
 
-def unblock(conn: Connection, batch: Batch, stage: str) -> Batch:
-    """Let a batch go on that this stage had blocked: its task was cleared. Others are returned as they are."""
+def unblock(conn: Connection, batch: Batch, stage: str, why: str = "") -> Batch:
+    """Let a batch go on that this stage had blocked: its task was cleared, or `why`. Others stay as they are."""
     if batch.state is not BatchState.BLOCKED or batch.blocked_from is None or batch.blocked_by != stage:
         return batch
-    return move(conn, batch, BatchState(batch.blocked_from), f"{stage} was cleared")
-
-
-def goes_on(conn: Connection, batch: Batch, why: str) -> Batch:
-    """Let a blocked batch go on where it was, without anybody's doing."""
-    return move(conn, batch, BatchState(batch.blocked_from or BatchState.RUNNING), why)
+    return move(conn, batch, BatchState(batch.blocked_from), why or f"{stage} was cleared")
 
 
 def block(conn: Connection, batch: Batch, stage: str, reason: str) -> Batch:

@@ -135,7 +135,7 @@ def kept_beside_shown(
             "Trigger a new run with a data interval.",
         )
     listed = parts(conn, shown.publish_seq) if shown is not None else []
-    widely = bool(batch.params.get("replace_intervals"))
+    widely = batch.options.replace_intervals
     rewritten = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
     if ahead:  # what was merged is written anew before the flip
         rewritten = {one.part_id: one.part_id for one in listed}

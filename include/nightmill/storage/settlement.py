@@ -22,6 +22,7 @@ from nightmill.domain.failures import EndedAs, Failure
 from nightmill.domain.outcomes import CitedSpan
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.output.columns import Column
+from nightmill.jobs.rules.run_options import RunOptions
 from nightmill.jobs.settings.job import Job
 from nightmill.storage import sql
 from nightmill.storage.provider_batches import ProviderBatch
@@ -88,10 +89,8 @@ class Settling:
     reuse_only: bool = False  # of a cancelled batch: answers are kept for later runs, nothing is settled
 
     @classmethod
-    def of(
-        cls, pinned: JobDefinition, contract_id: int, params: Mapping[str, Any], retries: Retries = NO_RETRY
-    ) -> Settling:
-        """From a batch's pinned contract and parameters."""
+    def of(cls, pinned: JobDefinition, contract_id: int, options: RunOptions, retries: Retries = NO_RETRY) -> Settling:
+        """From a batch's pinned contract and options."""
         return cls(
             job=pinned.name,
             view=pinned.job.publish.view,
@@ -100,7 +99,7 @@ class Settling:
             prompt_version=pinned.versions.prompt_version,
             validators_hash=pinned.validators_hash,
             retries=retries,
-            reprocess=bool(params.get("reprocess")),
+            reprocess=options.reprocess,
         )
 
     @property

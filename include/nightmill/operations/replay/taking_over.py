@@ -119,7 +119,7 @@ def run(env: Environment, live: JobDefinition, request: ReplayRequest) -> Batch:
             log.info("batch %s has its manifest already (state %s)", batch.batch_id, batch.state)
             return batch
         with freezing.explained(env.ledger, conn, batch, last_try=request.last_try):
-            return _take_over(env, conn, batch, int(batch.params["parent_batch"]))
+            return _take_over(env, conn, batch, batch.options.parent_batch or 0)
 
 
 def _open_child(conn: Connection, live: JobDefinition, request: ReplayRequest) -> Batch:
@@ -180,7 +180,7 @@ def _prospect(
 
 def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int) -> Batch:
     pinned, parent = contracts.load(conn, batch.contract_id), batches.get(conn, parent_id)
-    chosen = replay.choose(conn, parent, Choice.of_json(batch.params["replay"]))
+    chosen = replay.choose(conn, parent, Choice.of_json(batch.options.replay))
     conn.commit()
     doubtful = _send_what_fails_todays_rules(env, conn, pinned, parent)
     if batch.contract_id != parent.contract_id or parent.payload_batch_id is not None:

@@ -186,7 +186,7 @@ def _known_again(wake_up: WakeUp) -> None:
     """A status that had blocked the batch is known again: nothing else needs to be asked."""
     batch = batches.get(wake_up.conn, wake_up.batch.batch_id)
     if batch.state is BatchState.BLOCKED and UNKNOWN_STATUS in batch.state_reason:
-        batches.goes_on(wake_up.conn, batch, "the provider's status is known again")
+        batches.unblock(wake_up.conn, batch, batch.blocked_by or "", "the provider's status is known again")
     wake_up.conn.commit()
 
 

@@ -12,10 +12,11 @@ from nightmill.domain.backoff import retry_delay_s
 from nightmill.domain.failures import Failure, FailureClass
 from nightmill.stages.run_shard import breaker, follow, refused_file, render, throttle
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import breakers, provider_batches, reuse, settlement
+from nightmill.storage import breakers, provider_batches, reuse, sending, settlement
 from nightmill.storage.fence import writing
-from nightmill.storage.provider_batches import Intent, ProviderBatch
+from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
+from nightmill.storage.sending import Intent
 from nightmill.storage.session import reading
 from nightmill.storage.settlement import FailedItem
 
@@ -94,11 +95,11 @@ def _candidates(wake_up: WakeUp, unsettled: Mapping[int, int]) -> dict[int, int]
         if not wanted:
             return wanted
         ranges = multirange(wanted)
-        elsewhere = provider_batches.carried_elsewhere(wake_up.conn, shard.batch_id, wake_up.pinned.name, ranges)
+        elsewhere = sending.carried_elsewhere(wake_up.conn, shard.batch_id, wake_up.pinned.name, ranges)
     if elsewhere:
         wake_up.note(f"{len(elsewhere)} items wait for the answer that another batch is getting")
         wake_up.look_again_in(wake_up.live.provider.poll_interval_s * 2)
-    if shard.lease > 1 and not wake_up.batch.params.get("reprocess"):
+    if shard.lease > 1 and not wake_up.batch.options.reprocess:
         for ordinal in _answered_meanwhile(wake_up, wanted):
             wanted.pop(ordinal, None)
     return {ordinal: tokens for ordinal, tokens in wanted.items() if ordinal not in elsewhere}
@@ -179,13 +180,13 @@ class _ProbedByAnother(Exception):
 
 def _intended_now(wake_up: WakeUp, intent: Intent, *, alone: bool) -> ProviderBatch | None:
     """The intent, in the caller's transaction. It takes the job's lock, so that of two batches only one sends a key."""
-    provider_batches.lock_sending(wake_up.conn, intent.job, intent.account)
+    sending.lock_sending(wake_up.conn, intent.job, intent.account)
     if _taken_elsewhere(wake_up, intent):
         return None
     if alone and breakers.standing(wake_up.conn, wake_up.batch.batch_id).in_flight:
         wake_up.look_again_in(wake_up.live.provider.poll_interval_s * 4)
         return None
-    one = provider_batches.intend(wake_up.conn, wake_up.holder, intent)
+    one = sending.intend(wake_up.conn, wake_up.holder, intent)
     if one is None:
         _no_room(wake_up)
     elif not throttle.admits(wake_up, one):
@@ -210,8 +211,8 @@ def _refuse_too_long(wake_up: WakeUp, ordinals: list[int]) -> None:
 def _taken_elsewhere(wake_up: WakeUp, intent: Intent) -> bool:
     """Whether another batch began to carry some of these keys, or answered them, while the file was rendered."""
     ranges = multirange(intent.ordinals)
-    elsewhere = provider_batches.carried_elsewhere(wake_up.conn, wake_up.batch.batch_id, intent.job, ranges)
-    if not wake_up.batch.params.get("reprocess"):
+    elsewhere = sending.carried_elsewhere(wake_up.conn, wake_up.batch.batch_id, intent.job, ranges)
+    if not wake_up.batch.options.reprocess:
         elsewhere |= _answered(wake_up, intent.ordinals)
     if not elsewhere:
         return False
@@ -238,4 +239,4 @@ def _token_budget(wake_up: WakeUp) -> int | None:
 def _enqueued(wake_up: WakeUp) -> int:
     """Prompt tokens of the account's files of this model that have not ended."""
     with reading(wake_up.conn):
-        return provider_batches.enqueued_tokens(wake_up.conn, wake_up.account, wake_up.pinned.job.provider.model)
+        return sending.enqueued_tokens(wake_up.conn, wake_up.account, wake_up.pinned.job.provider.model)

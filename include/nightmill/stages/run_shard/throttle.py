@@ -10,7 +10,7 @@ from datetime import timedelta
 from nightmill.domain import limits
 from nightmill.domain.limits import Dimensions, Limit, Standing
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import account_limits, fence, provider_batches
+from nightmill.storage import account_limits, fence, provider_batches, sending
 from nightmill.storage.account_limits import Stuck
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch, Refusal
@@ -52,7 +52,7 @@ def admits(wake_up: WakeUp, one: ProviderBatch) -> bool:
     """Whether this file may go out now; while the account refuses, it then is the probe. Holds the account's lock until
     the caller's transaction ends, so that there is one probe only."""
     fence.enter(wake_up.conn, wake_up.holder)
-    provider_batches.lock_sending(wake_up.conn, wake_up.pinned.name, wake_up.account)
+    sending.lock_sending(wake_up.conn, wake_up.pinned.name, wake_up.account)
     known = standing(wake_up)
     if not known.refusals or known.probe == one.provider_batch_id:
         return True
@@ -78,7 +78,7 @@ def refused(
     conn, now, why = wake_up.conn, wake_up.env.now(), f"refused: {_WHY[limit]}"
     refusal = Refusal.SIZE if limit is Limit.SIZE else Refusal.CAPACITY
     with writing(conn, wake_up.holder):
-        provider_batches.lock_sending(conn, wake_up.pinned.name, one.account)
+        sending.lock_sending(conn, wake_up.pinned.name, one.account)
         after = _learnt(wake_up, one, limit, retry_after_s, found)
         account_limits.put(conn, one.account, one.model, after)
         given_up = provider_batches.abandoned(conn, wake_up.holder, one, why, refusal)
@@ -114,7 +114,7 @@ def taken(wake_up: WakeUp, one: ProviderBatch) -> None:
     """The provider took a file: if it was the probe, the others may follow."""
     conn = wake_up.conn
     with writing(conn, wake_up.holder):
-        provider_batches.lock_sending(conn, wake_up.pinned.name, one.account)
+        sending.lock_sending(conn, wake_up.pinned.name, one.account)
         known = account_limits.get(conn, one.account, one.model)
         if known == Standing():
             return

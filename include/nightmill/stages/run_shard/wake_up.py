@@ -61,7 +61,7 @@ class WakeUp:
     @property
     def settling(self) -> Settling:
         """How arrivals are settled; the retry budgets are read live."""
-        settling = Settling.of(self.pinned, self.batch.contract_id, self.batch.params, Retries.of(self.live))
+        settling = Settling.of(self.pinned, self.batch.contract_id, self.batch.options, Retries.of(self.live))
         return replace(settling, reuse_only=self.winding_down)
 
     @property
@@ -72,7 +72,7 @@ class WakeUp:
         return Limits(
             requests_per_file=min(own.most_requests, config.requests_per_file or own.most_requests),
             bytes_per_file=min(own.most_bytes, config.bytes_per_file or own.most_bytes),
-            enqueued_prompt_tokens=room_for(self.batch.priority, config.enqueued_prompt_tokens or queue),
+            enqueued_prompt_tokens=room_for(self.batch.options.priority, config.enqueued_prompt_tokens or queue),
         )
 
     @property
