@@ -287,12 +287,6 @@ def clock_behind(conn: Connection, account: str) -> timedelta:
     return max(timedelta(), -row[0]) if row and row[0] is not None else timedelta()
 
 
-def ids_made_since(conn: Connection, account: str, since: datetime) -> frozenset[str]:
-    """The provider's ids of an account's batches whose create calls went out since then."""
-    values = {"account": account, "since": since}
-    return frozenset(row[0] for row in conn.execute(sql.text("provider_batch/ids_made_since"), values))
-
-
 def any_of_batch(conn: Connection, batch_id: int) -> bool:
     """Whether anything was ever about to be sent for a batch."""
     row = conn.execute(sql.text("provider_batch/exists"), {"batch_id": batch_id}).fetchone()
