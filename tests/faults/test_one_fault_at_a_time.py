@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.fault_jobs import LARGE, SECONDS, SIZES, SMALL, Answers, all_accepted, odd
+from support.fault_jobs import LARGE, OPENAI_SIZES, SECONDS, SIZES, SMALL, Answers, all_accepted, given, odd
 from support.forced import executions, fault_log, forced_executions, paid_as_forced
 from support.pipeline import Pipeline
 from support.steps import counts, set_faults
+from support.vendors import VENDORS
 
 from dev.practice_provider.server import RunningSimulator
 
@@ -48,19 +49,25 @@ SPOILING = {
 
 def alone(kinds: dict[str, Answers]) -> list[Any]:
     """Each by itself over 2,000 items; tests/cases has each in `make test` too, over one shard."""
-    return [pytest.param(value, LARGE, id=name, marks=pytest.mark.slow) for name, value in kinds.items()]
+    return [
+        pytest.param(value, (vendor, LARGE), id=f"{vendor}-{name}", marks=pytest.mark.slow)
+        for vendor in VENDORS
+        for name, value in kinds.items()
+    ]
 
 
-def together(kinds: dict[str, Answers]) -> Any:
+def together(kinds: dict[str, Answers]) -> list[Any]:
     """All of them in one small job, no two on one item: at most nine items of ten are struck."""
     answers = [one for value in kinds.values() for one in value]
     share = min(1.0, 0.9 / sum(rate for _, rate in answers))
-    return pytest.param([(kind, rate * share) for kind, rate in answers], SMALL, id="all together")
+    answers = [(kind, rate * share) for kind, rate in answers]
+    return [pytest.param(answers, (vendor, SMALL), id=f"{vendor}-all together") for vendor in VENDORS]
 
 
-@pytest.mark.parametrize(("answers", "job"), [*alone(FREE), together(FREE)], indirect=["job"])
+@pytest.mark.parametrize(("answers", "job"), [*alone(FREE), *together(FREE)], indirect=["job"])
 def test_what_an_answer_survives_costs_nothing(job: tuple[Pipeline, int], answers: Answers) -> None:
     pipeline, items = job
+    answers = given(pipeline, answers)
     set_faults(pipeline.simulator, answer=odd(answers))
     all_accepted(pipeline, items)
     assert {one["kind"] for one in fault_log(pipeline.simulator, "answer")} == {kind for kind, _ in answers}
@@ -68,9 +75,10 @@ def test_what_an_answer_survives_costs_nothing(job: tuple[Pipeline, int], answer
     paid_as_forced(pipeline.simulator, items)
 
 
-@pytest.mark.parametrize(("answers", "job"), [*alone(SPOILING), together(SPOILING)], indirect=["job"])
+@pytest.mark.parametrize(("answers", "job"), [*alone(SPOILING), *together(SPOILING)], indirect=["job"])
 def test_what_spoils_an_answer_is_asked_again_once_for_each_time(job: tuple[Pipeline, int], answers: Answers) -> None:
     pipeline, items = job
+    answers = given(pipeline, answers)
     set_faults(pipeline.simulator, answer=odd(answers))
     all_accepted(pipeline, items)
     assert forced_executions(pipeline.simulator).total() > 0
@@ -96,9 +104,9 @@ def sizes_of(faults: list[dict[str, Any]]) -> list[Any]:
     sizes = []
     for fault in faults:
         name = "-".join(str(part) for one in fault.items() for part in one)[:70]
-        sizes.append(pytest.param(fault, LARGE, id=f"{name}-{LARGE}", marks=pytest.mark.slow))
+        sizes.append(pytest.param(fault, ("openai", LARGE), id=f"{name}-{LARGE}", marks=pytest.mark.slow))
         if SMALL_TOO & fault.keys():
-            sizes.append(pytest.param(fault, SMALL, id=f"{name}-{SMALL}"))
+            sizes.append(pytest.param(fault, ("openai", SMALL), id=f"{name}-{SMALL}"))
     return sizes
 
 
@@ -147,7 +155,7 @@ def test_what_happens_to_whole_batches_and_calls_costs_no_answer(
     assert pipeline.sql("select count(*) from nightmill.dead_letter where batch_id = %s", batch.batch_id) == [(0,)]
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 def test_an_enqueued_limit_of_a_third_of_the_job_fails_no_item(
     job: tuple[Pipeline, int], start_simulator: StartSimulator
 ) -> None:
