@@ -49,7 +49,7 @@ def test_c04_paid_answers_whose_file_is_never_named_ask_a_person_and_are_not_pai
     for _ in range(5):
         assert isinstance(pipeline.wake(shard), Waiting)
     pipeline.clock_offset += timedelta(minutes=16)
-    with pytest.raises(Blocked, match="20 answers, which are paid for, and names no file"):
+    with pytest.raises(Blocked, match="20 answers, which are paid for, and names no results"):
         for _ in range(100):
             pipeline.wake(shard)
     set_faults(pipeline.simulator)

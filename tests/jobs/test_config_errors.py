@@ -133,6 +133,7 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("{temperature: 0}", "{generationConfig: {candidateCount: 2}}", "job.yaml:12: provider.parameters.generationConfig.candidateCount: buys more answers than the one that is read"),
         ("{temperature: 0}", "{guided_json: {}}", "job.yaml:12: provider.parameters.guided_json: competes with the schema of output.py, which nightmill asks for"),
         ("{temperature: 0}", "{max_tokens: 5, max_completion_tokens: 5}", "job.yaml:12: provider.parameters.max_tokens: limits the answer's tokens a second time, after max_completion_tokens"),
+        ("{temperature: 0}", "{max_tokens: 5}\n  max_output_tokens: 9", "job.yaml:12: provider.parameters.max_tokens: limits the answer's tokens a second time, after provider.max_output_tokens"),
         ("{temperature: 0}", "{messages: []}", "job.yaml:12: provider.parameters: nightmill sets messages itself; remove it from provider.parameters"),
         ("{temperature: 0}", "{response_format: {type: text}}", "job.yaml:12: provider.parameters: nightmill sets response_format itself; remove it from provider.parameters"),
         ("{temperature: 0}", "{stream: true}", "job.yaml:12: provider.parameters: nightmill sets stream itself; remove it from provider.parameters"),

@@ -13,14 +13,16 @@ from support.steps import counts
 from support.vendors import VENDORS, speak, spoken
 
 Answers = list[tuple[str, float]]
+SMALL, LARGE = 200, 2_000
 
 
-def _sizes(vendor: str) -> list[Any]:
-    small = pytest.param((vendor, 200), id=f"{vendor}-200")
-    return [small, pytest.param((vendor, 2_000), id=f"{vendor}-2000", marks=pytest.mark.slow)]
+def sized(vendor: str, items: int) -> Any:
+    """A job of that vendor with so many items; the large ones belong to the sweep."""
+    marks = [pytest.mark.slow] if items == LARGE else []
+    return pytest.param((vendor, items), id=f"{vendor}-{items}", marks=marks)
 
 
-OPENAI_SIZES, ANTHROPIC_SIZES = _sizes("openai"), _sizes("anthropic")
+OPENAI_SIZES, ANTHROPIC_SIZES = ([sized(vendor, items) for items in (SMALL, LARGE)] for vendor in VENDORS)
 SIZES = [*OPENAI_SIZES, *ANTHROPIC_SIZES]
 SECONDS = 240
 
