@@ -123,6 +123,38 @@ def test_a_lost_create_is_found_once_its_results_show_our_ids(pipeline: Pipeline
     assert executed(pipeline) == 20
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"clock_behind_s": 3600},
+        {"clock_behind_s": -3600},
+        {"listing": {"order": "oldest first", "before": 5}},
+        {"listing": {"before": 1_500, "after": 1_500}},
+    ],
+    ids=["an hour behind", "an hour ahead", "oldest first", "among 3,000 others"],
+)
+def test_a_lost_create_is_found_whatever_the_clock_and_the_listing_look_like(
+    pipeline: Pipeline, shard: int, odd: dict[str, Any]
+) -> None:
+    set_faults(pipeline.simulator, drop_create_reply=1, **odd)
+    pipeline.drive([shard])
+    [(state, _, adopted)] = provider_batches(pipeline)
+    assert (state, adopted) == ("COLLECTED", True)
+    assert executed(pipeline) == 20
+
+
+def test_a_listing_that_repeats_itself_proves_nothing_and_a_person_is_asked(pipeline: Pipeline, shard: int) -> None:
+    set_faults(pipeline.simulator, call={"route": CREATE, "status": 529, "times": 1}, listing={"repeating": True})
+    woken(pipeline, shard)
+    later(pipeline, hours=30)
+    with pytest.raises(Blocked, match="lost-create"):
+        for _ in range(200):
+            pipeline.wake(shard)
+            later(pipeline, hours=1)
+    assert calls(pipeline)[CREATE] == 1
+    assert executed(pipeline) == 0
+
+
 def test_a_batch_of_the_same_size_that_is_somebody_elses_is_not_taken_for_a_lost_one(
     pipeline: Pipeline, shard: int
 ) -> None:

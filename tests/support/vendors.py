@@ -14,13 +14,15 @@ _LIMIT = "  parameters: {max_completion_tokens: 50}\n"
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """One vendor: its adapter's name, its routes as the fault board names them, and the odd answers that it gives."""
+    """One vendor: its adapter's name, its routes as the fault board names them, the odd answers that it gives, and
+    whether a batch says what all of it cost."""
 
     adapter: str
     create: str
     poll: str
     content: str
     odd_kinds: Set[str]
+    reports_usage: bool = True
 
 
 OPENAI = Vendor(
@@ -36,6 +38,7 @@ ANTHROPIC = Vendor(
     "GET /v1/messages/batches/{batch_id}",
     "GET /v1/messages/batches/{batch_id}/results",
     ODD_KINDS,
+    reports_usage=False,
 )
 VENDORS = {one.adapter: one for one in (OPENAI, ANTHROPIC)}
 
