@@ -200,7 +200,15 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
                 conn,
                 holder,
                 provider_batches.Intent(
-                    ledger.job.name, f"t{dice.random()}", "account", "echo-1", range(first, first + 1), 10, 10, None
+                    ledger.job.name,
+                    f"t{dice.random()}",
+                    "account",
+                    "openai",
+                    "echo-1",
+                    range(first, first + 1),
+                    10,
+                    10,
+                    None,
                 ),
             )
             conn.commit()
