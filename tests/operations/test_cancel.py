@@ -148,7 +148,7 @@ def test_tokens_of_a_cancelled_batch_count_until_it_is_stopped_and_not_for_ever(
     with pipeline.env.ledger() as conn:
         assert sent.enqueued_tokens(conn, account, model) == tokens
         conn.commit()
-        pipeline.sql("update nightmill.provider_batch set intent_at = now() - interval '25 hours'")
+        pipeline.sql("update nightmill.provider_batch set window_ends_at = now() - interval '1 hour'")
         assert sent.enqueued_tokens(conn, account, model) == 0
 
 
