@@ -18,8 +18,8 @@ from nightmill.storage.migrate import init_db
 
 MakeDatabase = Callable[..., str]
 TESTS = Path(__file__).parent
-STACK = ("end_to_end", "stack")  # one Airflow at a time
-LONG = ("end_to_end", "stack", "crash", "faults", "chaos")
+AIRFLOW = ("end_to_end/", "stack/test_wheel.py", "stack/test_stack.py")  # one at a time, for two cores
+LONG = ("crash", "faults", "chaos", "cases")
 OF_A_MAKE_CALL = ("ARGS", "JOB", "MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL")
 for _name in OF_A_MAKE_CALL:  # `make test` drops them too; an editor or a script may call pytest below another make
     os.environ.pop(_name, None)
@@ -31,18 +31,23 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest begins first, so that no process waits for another one's last file."""
-    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in LONG)
+
+    def turn(item: pytest.Item) -> int:
+        path = item.path.relative_to(TESTS)
+        return 0 if path.as_posix().startswith(AIRFLOW) else 1 if path.parts[0] in LONG else 2
+
+    items.sort(key=turn)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests of one file share its fixtures, and those that start the local stack share one: they run in one process."""
+    """Tests of one file share its fixtures and run in one process; so do all those that start an Airflow."""
     from xdist.scheduler import LoadScopeScheduling
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.split("::", 1)[0]
-            return "stack" if any(f"/{folder}/" in file for folder in STACK) else file
+            return "Airflow" if file.removeprefix("tests/").startswith(AIRFLOW) else file
 
     return ByFile(config, log)
 

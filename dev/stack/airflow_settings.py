@@ -128,4 +128,6 @@ def _connections(server: Server, simulator_port: int) -> dict[str, str]:
         "host": f"http://{LOOPBACK}:{simulator_port}/v1",
         "password": "local-provider",  # the local provider takes any key
     }
+    # For jobs with `adapter: anthropic`: the same server speaks that API too.
+    found["nightmill_anthropic"] = found["nightmill_provider"] | {"host": f"http://{LOOPBACK}:{simulator_port}"}
     return {f"AIRFLOW_CONN_{conn_id.upper()}": json.dumps(value) for conn_id, value in found.items()}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from support.figures import note
 from support.pipeline import Pipeline
+from support.vendors import ANTHROPIC, OPENAI, Vendor, speak
 
 from chaos.accounts import faults_met, tally
 from chaos.run import chaos, prepare
@@ -14,12 +16,17 @@ from chaos.weather import STRIKES
 ITEMS, SEED = 150, 20
 
 
+VENDORS = [pytest.param(OPENAI, id="openai"), pytest.param(ANTHROPIC, id="anthropic", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_under_all_faults_and_kills_no_item_is_lost_and_none_is_executed_again_without_need(
-    pipeline: Pipeline,
+    pipeline: Pipeline, vendor: Vendor
 ) -> None:
+    speak(pipeline, vendor)
     prepare(pipeline, ITEMS)
     account = chaos(pipeline, SEED, seconds=240, life_s=2.5, strike_s=4.0)
-    note(f"chaos: {account.figures}")
+    note(f"chaos, {vendor.adapter}: {account.figures}")
     assert account.wrong == []
     assert (account.items, account.lost, account.reexecuted_unforced) == (ITEMS, 0, 0)
     assert account.kills > 0

@@ -59,6 +59,12 @@ def plan(seed: int) -> dict[str, Any]:
             _calls("GET /v1/files/{file_id}/content", 0.05, seed + 15, status=200, html=True),
             _calls("POST /v1/files", 0.10, seed + 16, status=500),
             _calls("POST /v1/batches", 0.05, seed + 17, status=503),
+            _calls("GET /v1/messages/batches/{batch_id}", 0.10, seed + 11, status=503),
+            _calls("GET /v1/messages/batches/{batch_id}", 0.05, seed + 12, status=404),
+            _calls("GET /v1/messages/batches", 0.10, seed + 13, status=500),
+            _calls("GET /v1/messages/batches/{batch_id}/results", 0.10, seed + 14, status=502),
+            _calls("GET /v1/messages/batches/{batch_id}/results", 0.05, seed + 15, status=200, html=True),
+            _calls("POST /v1/messages/batches", 0.05, seed + 17, status=529),
         ],
         **dict.fromkeys(STRIKES, 1),
     }

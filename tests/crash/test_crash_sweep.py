@@ -16,6 +16,7 @@ from support.crash_stories import STORIES
 from support.crash_sweep import Ending, Starter, Sweep
 from support.figures import note
 from support.pipeline import Pipeline
+from support.vendors import ANTHROPIC, speak
 
 from dev.stack.postgres import Server
 
@@ -46,6 +47,23 @@ DOORS = {
     },
     "replay": {"commit"},
     "rollback": {"commit"},
+}
+MESSAGE_BATCHES = "/v1/messages/batches"
+ANTHROPIC_DOORS = {
+    "run_shard": {
+        "commit",
+        "store keep_file",
+        f"POST {MESSAGE_BATCHES}",
+        f"GET {MESSAGE_BATCHES}/{{id}}",
+        f"GET {MESSAGE_BATCHES}/{{id}}/results",
+    },
+    "wind_down": {
+        "commit",
+        "store keep_file",
+        f"POST {MESSAGE_BATCHES}/{{id}}/cancel",
+        f"GET {MESSAGE_BATCHES}/{{id}}",
+        f"GET {MESSAGE_BATCHES}/{{id}}/results",
+    },
 }
 Crash = tuple[str, str]
 
@@ -85,6 +103,28 @@ def test_a_stage_that_is_killed_at_points_drawn_by_lot_ends_as_if_nothing_had_ha
     assert {point.partition(" in ")[0] for point in points} >= DOORS[stage]
     drawn = random.Random(f"{SEED} {stage}").sample(crashes(points), SAMPLE.get(stage, 1))
     survived(sweep, stage, drawn, undisturbed)
+
+
+@pytest.mark.parametrize("stage", ANTHROPIC_DOORS)
+def test_the_same_where_the_create_call_carries_the_requests(sweep: Sweep, pipeline: Pipeline, stage: str) -> None:
+    speak(pipeline, ANTHROPIC)
+    points, undisturbed = sweep.points(stage)
+    assert {point.partition(" in ")[0] for point in points} >= ANTHROPIC_DOORS[stage]
+    creates = [point for point in points if point.startswith(f"POST {MESSAGE_BATCHES} in ")]
+    drawn = random.Random(f"{SEED} anthropic {stage}").sample(crashes(points), 1)
+    survived(sweep, stage, [*crashes(creates[:1]), *drawn], undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("stage", ANTHROPIC_DOORS)
+def test_any_point_of_it_where_the_create_call_carries_the_requests(
+    sweep: Sweep, pipeline: Pipeline, stage: str
+) -> None:
+    speak(pipeline, ANTHROPIC)
+    points, undisturbed = sweep.points(stage)
+    survived(sweep, stage, crashes(points), undisturbed)
+    note(f"{stage}, message batches: {len(points)} points, {2 * len(points)} crashes")
 
 
 @pytest.mark.slow

@@ -6,20 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmill.domain.failures import (
-    ENDINGS,
-    MESSAGE_LIMIT,
-    RULES,
-    Failure,
-    FailureClass,
-    Instead,
-    Seen,
+from nightmill.domain.classification import (
     classify,
     classify_line_error,
     classify_unfinished_answer,
     lost_line,
     never_processed,
 )
+from nightmill.domain.endings import Ending
+from nightmill.domain.failure_rules import ENDINGS, RULES, Symptoms
+from nightmill.domain.failures import MESSAGE_LIMIT, Failure, FailureClass, Instead
+from nightmill.providers.endings import ending
 
 TRANSIENT, CAPACITY, INPUT = FailureClass.TRANSIENT, FailureClass.CAPACITY, FailureClass.INPUT
 OUTPUT, POLICY = FailureClass.OUTPUT, FailureClass.POLICY
@@ -125,9 +122,9 @@ def test_the_broader_word_of_an_error_counts_where_its_code_says_little() -> Non
 
 
 def test_nothing_failed_where_nothing_was_seen_and_every_rule_decides_something() -> None:
-    assert classify(Seen()) is None
-    assert classify(Seen(batch_status="running")) is None
-    assert classify(Seen(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
+    assert classify(Symptoms()) is None
+    assert classify(Symptoms(batch_status="running")) is None
+    assert classify(Symptoms(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
     assert {rule.kind for rule in (*RULES, *ENDINGS)} == set(FailureClass) - {FailureClass.SINK}
 
 
@@ -166,22 +163,22 @@ def test_any_error_line_is_classified_with_a_code_and_a_short_message(status: in
 def test_an_answer_that_must_not_be_parsed_is_a_failure(
     finish: str | None, refusal: bool, text: str | None, kind: FailureClass, code: str
 ) -> None:
-    failure = classify_unfinished_answer(finish, refusal, text)
+    failure = classify_unfinished_answer(ending(finish), refusal, text)
     assert failure is not None
     assert (failure.kind, failure.code) == (kind, code)
 
 
 @pytest.mark.parametrize("instead", ["reasoning", "tool_calls"])
 def test_a_message_without_text_says_what_it_holds_in_its_place(instead: Instead) -> None:
-    failure = classify_unfinished_answer("stop", False, None, instead)
+    failure = classify_unfinished_answer(Ending.FINISHED, False, None, instead)
     assert failure is not None
     assert (failure.kind, failure.code) == (OUTPUT, {"reasoning": "reasoning_only"}.get(instead, instead))
-    assert classify_unfinished_answer("stop", False, '{"a": 1}', instead) is None
+    assert classify_unfinished_answer(Ending.FINISHED, False, '{"a": 1}', instead) is None
 
 
 @pytest.mark.parametrize("finish", ["stop", None, "tool_calls", "eos_token", "end_turn", "COMPLETE", "hit_the_wall"])
 def test_a_finished_answer_may_be_parsed(finish: str | None) -> None:
-    assert classify_unfinished_answer(finish, False, '{"a": 1}') is None
+    assert classify_unfinished_answer(ending(finish), False, '{"a": 1}') is None
 
 
 def test_waiting_spends_no_retry_budget_and_only_transient_and_output_are_tried_again() -> None:

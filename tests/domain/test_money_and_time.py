@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -33,6 +34,13 @@ def test_the_price_in_force_is_the_newest_one_that_has_begun() -> None:
 def test_cached_tokens_are_counted_once_at_their_own_price() -> None:
     assert list_cost(PRICE, 1_000_000, 400_000, 100_000) == Decimal("1.2") + Decimal("0.2") + Decimal("0.8")
     assert batch_cost(PRICE, 1_000_000, 400_000, 100_000) == Decimal("1.1")
+
+
+def test_a_batch_discount_halves_the_prices_of_a_cache_too() -> None:
+    cached = replace(PRICE, cached_input_per_million=Decimal("0.2"), cache_write_per_million=Decimal("4"))
+    at_list = Decimal("1.0") + Decimal("0.04") + Decimal("1.2") + Decimal("0.8")  # 0.5M plain, 0.2M read, 0.3M written
+    assert list_cost(cached, 1_000_000, 200_000, 100_000, 300_000) == at_list
+    assert batch_cost(cached, 1_000_000, 200_000, 100_000, 300_000) == at_list / 2
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from support.fault_jobs import SIZES, Answers, all_accepted, driven, no_wrong_value, odd
+from support.fault_jobs import OPENAI_SIZES, SIZES, Answers, all_accepted, driven, given, no_wrong_value, odd
 from support.forced import executions, fault_log, forced_executions, paid_as_forced
 from support.pipeline import Pipeline
 from support.steps import counts, set_faults
@@ -57,12 +57,13 @@ def test_an_odd_line_costs_what_it_forces_and_publishes_no_wrong_value(
     job: tuple[Pipeline, int], answers: Answers
 ) -> None:
     pipeline, items = job
+    is_spoiling, answers = answers in SPOILING.values(), given(pipeline, answers)
     set_faults(pipeline.simulator, answer=odd(answers))
     batch = all_accepted(pipeline, items)
     kinds = {kind for kind, _ in answers}
     assert {one["kind"] for one in fault_log(pipeline.simulator, "answer")} == kinds
     forced = forced_executions(pipeline.simulator).total()
-    assert (forced > 0) is (answers in SPOILING.values())
+    assert (forced > 0) is is_spoiling
     paid_as_forced(pipeline.simulator, items)
     no_wrong_value(pipeline, batch)
     struck = sum(one["kind"] == "impossible_usage" for one in fault_log(pipeline.simulator, "answer"))
@@ -74,7 +75,7 @@ def shaped(fault: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**fault, "shape": shape, "rate": 0.02, "start": n * 0.02} for n, shape in enumerate(SHAPES)]
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 def test_a_server_error_is_asked_again_once_in_whatever_shape_it_comes(job: tuple[Pipeline, int]) -> None:
     pipeline, items = job
     set_faults(pipeline.simulator, line_error=shaped({"status": 503, "code": "overloaded", "type": "server_error"}))
@@ -86,7 +87,7 @@ def test_a_server_error_is_asked_again_once_in_whatever_shape_it_comes(job: tupl
     no_wrong_value(pipeline, batch)
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 def test_a_request_that_is_too_long_is_sent_once_in_whatever_shape_its_refusal_comes_and_is_not_estimated_as_paid(
     job: tuple[Pipeline, int],
 ) -> None:
@@ -107,7 +108,7 @@ def test_a_request_that_is_too_long_is_sent_once_in_whatever_shape_its_refusal_c
     no_wrong_value(pipeline, batch)
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 @pytest.mark.parametrize(
     "named", [{"first_line": 0}, {"first_line": 1}, {"first_line": 0, "custom_ids": True}], ids=["0", "1", "custom ids"]
 )
@@ -127,7 +128,7 @@ def test_a_complaint_that_counts_lines_from_0_or_1_gives_up_the_bad_items_and_no
     no_wrong_value(pipeline, batch)
 
 
-@pytest.mark.parametrize("job", SIZES, indirect=True)
+@pytest.mark.parametrize("job", OPENAI_SIZES, indirect=True)
 def test_an_error_object_in_the_place_of_a_result_file_costs_no_answer(job: tuple[Pipeline, int]) -> None:
     pipeline, items = job
     set_faults(

@@ -31,4 +31,4 @@ class Case:
         return RequestSpec(self.model, self.task, response_schema=SCHEMA, max_output_tokens=500)
 
 
-CASES = [Case("openai")]
+CASES = [Case("openai"), Case("anthropic")]

@@ -18,7 +18,7 @@ from providers.scripted_server import Request, ScriptedServer, answer, cut
 
 from nightmill.domain.errors import AnswerTooLarge, NightmillError, ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.providers.connection import AnswerLimits, ProviderConnection
-from nightmill.providers.openai.http import ERROR_BYTES
+from nightmill.providers.http_guard import ERROR_BYTES
 from nightmill.providers.openai.models import list_models
 from nightmill.providers.openai.watch import OpenAIWatcher
 from nightmill.providers.result_files import ends_complete, last_line

@@ -17,11 +17,12 @@ from providers.scripted_server import ScriptedServer, answer, error
 from nightmill.domain.errors import ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.snapshots import Absent, BatchStatus
 from nightmill.providers.answers import Answer, Failed
+from nightmill.providers.call_faults import MOST_RETRY_AFTER_S, retry_after_s
 from nightmill.providers.cleaning import MOST_ID, MOST_TOKENS, as_sent, identifier, json_value, prose, storable, word
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai.faults import MOST_RETRY_AFTER_S, retry_after_s
+from nightmill.providers.json_answers import read_time
 from nightmill.providers.openai.models import list_models
-from nightmill.providers.openai.shapes import batch_snapshot, read_time
+from nightmill.providers.openai.shapes import batch_snapshot
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 NAN, INFINITY = float("nan"), float("inf")

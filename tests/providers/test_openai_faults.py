@@ -11,7 +11,7 @@ from providers.scripted_server import DROPPED, answer, cut, error
 
 from nightmill.domain.errors import ProviderRefused, ProviderUnavailable, SubmitUnknown
 from nightmill.domain.snapshots import BatchStatus
-from nightmill.providers.openai.faults import retry_after_s
+from nightmill.providers.call_faults import retry_after_s
 
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
 SCOPED = {"organization": "org-1", "project": "proj-1"}

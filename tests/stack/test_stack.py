@@ -1,4 +1,7 @@
-"""The whole local stack, for real: Airflow runs a DAG, a killed scheduler is repaired, nothing is left behind."""
+"""A local stack of its own, from nothing: Airflow runs a DAG, a killed scheduler is repaired, nothing is left behind.
+
+`make test` holds the same in tests/end_to_end/test_up_and_down.py, on the stack that is up there anyway.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+from support.running_site import processes_of
 
 from dev.stack.commands import run
 from dev.stack.processes import is_alive
 from dev.stack.settings import REPOSITORY, StackSettings
 from dev.stack.stack import Stack
 from nightmill.domain.errors import ConfigError
+
+pytestmark = pytest.mark.slow
 
 DAG = """
 from airflow.sdk import BaseHook, dag, task
@@ -42,19 +48,6 @@ def stack() -> Iterator[Stack]:
     yield made
     made.down()
     shutil.rmtree(root)
-
-
-def processes_of(home: Path, sessions: set[int]) -> list[psutil.Process]:
-    """Every process that was started for this state directory, by its environment, arguments or session."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            words = [*process.cmdline(), *process.environ().values()]
-            if os.getsid(process.pid) in sessions or any(str(home) in word for word in words):
-                found.append(process)
-        except (psutil.Error, OSError):
-            continue
-    return [process for process in found if process.pid != os.getpid()]
 
 
 def test_up_gives_a_working_airflow_and_a_second_up_changes_nothing(stack: Stack) -> None:

@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from configparser import ConfigParser
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +30,7 @@ from dev.demo.distribution_texts import collect_texts
 from dev.demo.run import run_job
 from dev.stack.settings import EXAMPLES, REPOSITORY, StackSettings
 from dev.stack.stack import Running, Stack
+from nightmill.jobs.settings.adapters import BUILT_IN, GROUP
 
 JOB = "license_audit"
 TEXTS = 60
@@ -179,6 +181,17 @@ def test_every_file_that_the_code_reads_is_in_the_wheel(wheel: Path) -> None:
     assert {Path(name).suffix for name in names} >= {".py", ".sql", ".html", ".txt", ".yaml"}
 
 
+def test_the_wheel_has_the_command_the_plugins_and_every_adapter_as_entry_points(wheel: Path) -> None:
+    with ZipFile(wheel) as packed:
+        (file,) = (name for name in packed.namelist() if name.endswith(".dist-info/entry_points.txt"))
+        declared = ConfigParser()
+        declared.optionxform = str  # type: ignore[assignment,method-assign]
+        declared.read_string(packed.read(file).decode())
+    assert dict(declared[GROUP]) == BUILT_IN
+    assert sorted(declared["airflow.plugins"]) == PLUGINS
+    assert list(declared["console_scripts"]) == ["nightmill"]
+
+
 def test_without_extras_only_the_adapters_lack_a_library_and_whatever_needs_another_names_its_extra(
     without_extras: Site,
 ) -> None:
@@ -196,8 +209,8 @@ def test_without_extras_only_the_adapters_lack_a_library_and_whatever_needs_anot
     assert "pip install 'nightmill[s3]'" in doctor.stdout
     provider = without_extras.python(
         "from nightmill.domain.errors import ConfigError\n"
-        "from nightmill.providers.registry import list_models\n"
-        "try: list_models('openai', None)\n"
+        "from nightmill.providers.registry import adapter\n"
+        "try: adapter('openai')\n"
         "except ConfigError as fault: print(fault)\n"
     )
     assert "pip install 'nightmill[openai]'" in provider
@@ -213,6 +226,7 @@ def test_airflow_lists_each_plugin_once_even_beside_a_plugins_folder_of_the_chec
     assert "already registered" not in done.stdout + done.stderr
 
 
+@pytest.mark.timeout(1200)  # with the set-up of its fixtures
 def test_the_demo_job_runs_to_its_view_on_an_airflow_that_has_only_the_wheel(
     installed: Site, running: Running, capfd: pytest.CaptureFixture[str]
 ) -> None:

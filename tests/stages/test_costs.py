@@ -118,36 +118,34 @@ def test_a_provider_batch_whose_lines_all_failed_reports_no_tokens_and_none_are_
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("usage", "told"),
-    [
-        (None, (None, None)),
-        ({"input_tokens": 0, "output_tokens": 0}, (None, None)),  # no report: the lines have answers
-        ({"input_tokens": "many"}, (None, None)),
-        ({"input_tokens": 1e30, "output_tokens": None}, (None, None)),
-        ({"input_tokens": 476, "input_tokens_details": {"cached_tokens": 1024}, "output_tokens": 9}, (None, None)),
-        ({"input_tokens": -476, "output_tokens": 9}, (None, None)),
-        ({"input_tokens": 476, "output_tokens": 9, "total_tokens": 9}, (None, None)),
-        ({"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 9}, (9, 4)),
-        ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens": 2}, (7, 3)),
-        ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}, (9, 4)),
-        ([1, 2], (None, None)),
-    ],
-)
-def test_whatever_a_provider_writes_as_usage_is_read_or_counts_as_no_report(
-    priced: Pipeline, usage: Any, told: tuple[int | None, int | None]
-) -> None:
+USAGES: list[tuple[Any, tuple[int | None, int | None]]] = [
+    (None, (None, None)),
+    ({"input_tokens": 0, "output_tokens": 0}, (None, None)),  # no report: the lines have answers
+    ({"input_tokens": "many"}, (None, None)),
+    ({"input_tokens": 1e30, "output_tokens": None}, (None, None)),
+    ({"input_tokens": 476, "input_tokens_details": {"cached_tokens": 1024}, "output_tokens": 9}, (None, None)),
+    ({"input_tokens": -476, "output_tokens": 9}, (None, None)),
+    ({"input_tokens": 476, "output_tokens": 9, "total_tokens": 9}, (None, None)),
+    ({"input_tokens": 5, "cache_read_input_tokens": 4, "output_tokens": 9}, (9, 4)),
+    ({"prompt_tokens": 7, "prompt_tokens_details": {"cached_tokens": 3}, "completion_tokens": 2}, (7, 3)),
+    ({"input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}}, (9, 4)),
+    ([1, 2], (None, None)),
+]
+
+
+def test_whatever_a_provider_writes_as_usage_is_read_or_counts_as_no_report(priced: Pipeline) -> None:
     batch, shard = one_shard(priced)
     priced.drive([shard])
-    priced.sql("update nightmill.provider_batch set usage = %s::jsonb", json.dumps(usage))
-    [(prompt, cached)] = priced.sql(
-        "select reported_prompt_tokens, case when is_reported then reported_cache_read_tokens end "
-        "from nightmill.provider_batch_usage"
-    )
-    assert (prompt, cached) == told
-    made = report.build(priced.env, batch.batch_id)
-    [(attempted,)] = priced.sql("select sum(prompt_tokens) from nightmill.attempt")
-    assert made.spent.prompt == (attempted if prompt is None else prompt)
+    for usage, told in USAGES:
+        priced.sql("update nightmill.provider_batch set usage = %s::jsonb", json.dumps(usage))
+        [(prompt, cached)] = priced.sql(
+            "select reported_prompt_tokens, case when is_reported then reported_cache_read_tokens end "
+            "from nightmill.provider_batch_usage"
+        )
+        assert (prompt, cached) == told, usage
+        made = report.build(priced.env, batch.batch_id)
+        [(attempted,)] = priced.sql("select sum(prompt_tokens) from nightmill.attempt")
+        assert made.spent.prompt == (attempted if prompt is None else prompt), usage
 
 
 def test_usage_that_cannot_be_is_kept_raw_and_marked_and_never_makes_a_price(priced: Pipeline) -> None:

@@ -7,7 +7,7 @@ import time
 from statistics import median, quantiles
 
 import pytest
-from support.figures import note
+from support.figures import note, series
 from support.ledger import Ledger
 from test_readers import polling
 
@@ -244,7 +244,7 @@ def test_two_rollbacks_at_a_time_take_back_one_batch(ledger: Ledger) -> None:
 def test_rolling_back_takes_at_most_fifty_milliseconds(ledger: Ledger, items: int) -> None:
     for size in (100, items):
         ledger.publish(ledger.validating(size))
-    for _ in range(3):  # a busy machine may spoil one series
+    for _ in series():
         took = []
         for to in (1, 2) * 20:
             with ledger.writer() as conn:

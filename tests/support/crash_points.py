@@ -23,7 +23,7 @@ from nightmill.storage.payloads import PayloadStore
 
 PRODUCT = Path(nightmill.__file__).parent
 STAGES = PRODUCT / "stages"
-_ID = re.compile(r"\b(file|batch)[-_]\w+")
+_ID = re.compile(r"\b(file|batch|msgbatch)[-_]\w+")
 OnPoint = Callable[[str, str], None]
 
 

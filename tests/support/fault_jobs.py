@@ -10,16 +10,28 @@ import pytest
 from nightmill.storage.batches import Batch
 from support.pipeline import Pipeline
 from support.steps import counts
+from support.vendors import VENDORS, speak, spoken
 
 Answers = list[tuple[str, float]]
-SIZES = [200, pytest.param(2_000, marks=pytest.mark.slow)]
+SMALL, LARGE = 200, 2_000
+
+
+def sized(vendor: str, items: int) -> Any:
+    """A job of that vendor with so many items; the large ones belong to the sweep."""
+    marks = [pytest.mark.slow] if items == LARGE else []
+    return pytest.param((vendor, items), id=f"{vendor}-{items}", marks=marks)
+
+
+OPENAI_SIZES, ANTHROPIC_SIZES = ([sized(vendor, items) for items in (SMALL, LARGE)] for vendor in VENDORS)
+SIZES = [*OPENAI_SIZES, *ANTHROPIC_SIZES]
 SECONDS = 240
 
 
 @pytest.fixture
 def job(pipeline: Pipeline, request: pytest.FixtureRequest) -> tuple[Pipeline, int]:
     """A job over as many documents as the test says. Several files per shard, retries without a pause."""
-    items: int = request.param
+    vendor, items = request.param
+    speak(pipeline, VENDORS[vendor])
     pipeline.sql("delete from documents")
     pipeline.documents([(f"doc-{n:05}", "1", f"tenant-{n % 3}", f"Text number {n}. Pages.") for n in range(items)])
     limits = f"poll_interval_s: 1\n  limits: {{requests_per_file: {max(items // 4, 1)}}}"
@@ -39,6 +51,12 @@ def all_accepted(pipeline: Pipeline, items: int) -> Batch:
     batch = driven(pipeline)
     assert counts(pipeline, batch) == {"accepted": items}
     return batch
+
+
+def given(pipeline: Pipeline, answers: Answers) -> Answers:
+    """Those that the job's vendor can give."""
+    found = [(kind, rate) for kind, rate in answers if kind in spoken(pipeline).odd_kinds]
+    return found or pytest.skip("this vendor has no such answers")
 
 
 def odd(answers: Answers) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ class Site:
     def instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         return retried(lambda: self.client.task_instances(dag_id, run_id))
 
-    def wait_state(self, dag_id: str, run_id: str, task: str, *wanted: str, timeout_s: float = 120) -> None:
+    def wait_state(self, dag_id: str, run_id: str, task: str, *wanted: str, timeout_s: float = 240) -> None:
         def there() -> bool:
             return self.states(dag_id, run_id).get(task) in wanted
 
@@ -117,7 +117,7 @@ class Site:
             there, timeout_s, f"{task} of {run_id} to be {' or '.join(wanted)}", lambda: self.states(dag_id, run_id)
         )
 
-    def wait_run(self, dag_id: str, run_id: str, *wanted: str, timeout_s: float = 180) -> None:
+    def wait_run(self, dag_id: str, run_id: str, *wanted: str, timeout_s: float = 300) -> None:
         def there() -> bool:
             return str(retried(lambda: self.client.dag_run(dag_id, run_id))["state"]) in wanted
 
@@ -152,6 +152,19 @@ def kill(processes: Iterable[psutil.Process]) -> None:
     gone, alive = psutil.wait_procs(victims, timeout=60)
     assert not alive, [process.cmdline() for process in alive]
     assert gone
+
+
+def processes_of(home: Path, sessions: set[int]) -> list[psutil.Process]:
+    """Every process that was started for this state directory, by its environment, arguments or session."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = [*process.cmdline(), *process.environ().values()]
+            if os.getsid(process.pid) in sessions or any(str(home) in word for word in words):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return [process for process in found if process.pid != os.getpid()]
 
 
 def wait_for(

@@ -44,6 +44,15 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument(
         "--jobs", type=folder, default=DEFAULT_JOBS, help="folder of job folders; NIGHTMILL_JOBS_PATH is searched too"
     )
+    _set_up(commands, common, jobs)
+    _look(commands, common, jobs)
+    _operations(commands, common, jobs)
+    _add_maintenance(commands, common, jobs)
+    view_commands.add(commands, common)
+    return parser
+
+
+def _set_up(commands: Any, common: Command, jobs: Command) -> None:
     one = commands.add_parser("init-db", parents=[common], help="create or migrate the ledger database")
     one.add_argument("--dsn", help=f"of a login with CREATEROLE; default: the connection {OWNER}")
     one.set_defaults(run=runs("ledger", "init_db"))
@@ -54,6 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     one.set_defaults(run=runs("validate"))
     one = commands.add_parser("doctor", parents=[common, jobs], help="check everything a run needs, with remedies")
     one.set_defaults(run=runs("doctor"))
+
+
+def _look(commands: Any, common: Command, jobs: Command) -> None:
     one = commands.add_parser(
         "estimate", parents=[common, jobs], help="what a run of a job would send and cost; nothing is written or sent"
     )
@@ -71,10 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("a", type=number, metavar="A", help="the number of the batch that is taken as the old one")
     one.add_argument("b", type=number, metavar="B", help="the number of the batch that is taken as the new one")
     one.set_defaults(run=runs("compare"))
-    _operations(commands, common, jobs)
-    _add_maintenance(commands, common, jobs)
-    view_commands.add(commands, common)
-    return parser
 
 
 def _operations(commands: Any, common: Command, jobs: Command) -> None:

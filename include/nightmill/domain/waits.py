@@ -69,7 +69,7 @@ WAITS = (
         "a cut download",
         "3 attempts within some seconds, each bounded by the create timeout per read; then as above",
         "the shard's log",
-        ("providers/*/download.py:FileDownload.run",),
+        ("providers/download.py:Download.run",),
     ),
     Wait(
         "result files that lack lines, for those lines",
@@ -158,7 +158,7 @@ WAITS = (
         "provider.create_timeout_s for each wait for bytes; for a whole answer that time and 1 s for each 10 kB of it, "
         "at most 2 h",
         "the shard's log; it looks again later",
-        ("providers/*/client.py:open_client", "providers/*/http.py:_Meter.received"),
+        ("providers/*/client.py:open_client", "providers/http_guard.py:_Meter.received"),
     ),
     Wait(
         "status --watch",

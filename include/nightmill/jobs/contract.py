@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from nightmill.domain.errors import BrokenJobFolder, Mistake
 from nightmill.domain.keys import ContractVersions, short_hash
-from nightmill.jobs.check.known_parameters import doubtful_parameters
+from nightmill.jobs.check.known_parameters import doubtful_parameters, vendor_mistakes
 from nightmill.jobs.check.references import doubtful_names, unknown_check_columns, unknown_fields, wrong_parameters
 from nightmill.jobs.check.request_parameters import adapter_mistakes, parameter_mistakes
 from nightmill.jobs.check.yaml_mistakes import doubled_keys, first_of, read_yaml
@@ -156,6 +156,7 @@ class JobDefinition:
             found += first_of(wrong_parameters(self.job.source, self.files["job.yaml"]))
             found += adapter_mistakes(self.job, self.files["job.yaml"])
             found += parameter_mistakes(self.job, self.files["job.yaml"])
+            found += vendor_mistakes(self.job.provider, self.files["job.yaml"])
         if "prompt" in readable:
             found += self.prompt.mistakes()
         if "columns" in readable:

@@ -43,6 +43,12 @@ def run(env: Environment, provider_batch_id: int, taken_as: str | None) -> Provi
 
 def _refuse_another(one: ProviderBatch, found: Snapshot) -> None:
     """What the batch says of where it comes from, if it says anything, must be ours."""
+    if found.requests_total not in (None, one.requests):
+        raise Terminal(
+            f"The batch {found.provider_id} has {found.requests_total} requests, and provider batch "
+            f"{one.provider_batch_id} {one.requests}.",
+            "Look for the batch of that size.",
+        )
     if found.token == one.token or found.input_ref == one.input_ref:
         return
     if found.token is None and not found.input_ref:

@@ -123,4 +123,4 @@ def _create_schemas(conn: Connection) -> None:
 def _load_prices(conn: Connection) -> None:
     content = resources.files("nightmill.storage").joinpath("prices.yaml").read_text("utf-8")
     for row in yaml.safe_load(content)["prices"]:
-        conn.execute(sql.text("usage/upsert_price"), row)
+        conn.execute(sql.text("usage/upsert_price"), {"cache_write": None, **row})

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import cast
 
 import orjson
 from psycopg.rows import class_row
@@ -164,11 +165,7 @@ def flip(
     publication are those of all its parts.
     """
     mode = mode_of(conn, view)
-    newest = max(shown, key=lambda one: (one.interval_end or one.frozen_at, one.frozen_at), default=None)
-    before = current(conn, view)
-    shown_batch = batch_id or (newest.batch_id if newest else before.batch_id if before else None)
-    if kind == "merge" and before is not None:  # what was published last is so still
-        shown_batch = before.batch_id
+    shown_batch = _shown_batch(kind, shown, current(conn, view), batch_id)
     counts: Counter[str] = Counter()
     for one in shown:
         counts.update(one.counts)
@@ -189,9 +186,15 @@ def flip(
         part_id = None if mode is PublishMode.BY_INTERVAL else shown[0].part_id
         pointer = {"publish_seq": row[0], "shown_batch": shown_batch, "mode": mode, "part_id": part_id}
         conn.execute(sql.text("publication/flip"), pointer)
-    now_shown = current(conn, view)
-    assert now_shown is not None
-    return now_shown
+    return cast(Published, current(conn, view))
+
+
+def _shown_batch(kind: str, shown: Sequence[Part], before: Published | None, added: int | None) -> int | None:
+    """The batch that the view is said to show: the added one, else the newest of the parts."""
+    if kind == "merge" and before is not None:  # what was published last is so still
+        return before.batch_id
+    newest = max(shown, key=lambda part: (part.interval_end or part.frozen_at, part.frozen_at), default=None)
+    return added or (newest.batch_id if newest else before.batch_id if before else None)
 
 
 def stage(conn: Connection, batch: Batch, admit: Callable[[], str | None]) -> None:

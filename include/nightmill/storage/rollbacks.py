@@ -211,11 +211,7 @@ def carry_out(
         raise Transient(
             f"Maintenance works on a batch that results.{view} would show again.", "Roll back again in a minute."
         )
-    anew = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
-    listed = [replace(part, part_id=anew.get(part.part_id, part.part_id)) for part in one.parts]
-    parts = {part.part_id for part in listed}
-    if view_history.rows_kept(conn, view, parts) != parts:
-        raise _not_kept(conn, view, one.target)
+    listed = _kept(conn, one, built)
     now_shown = publications.flip(conn, view, "rollback", listed, by, note=reason)
     hold = holds.add(
         conn,
@@ -231,6 +227,18 @@ def carry_out(
         ),
     )
     return now_shown, hold
+
+
+def _kept(conn: Connection, one: Plan, built: Built | None) -> list[Part]:
+    """The parts to show, those that were built anew in place of what they replace. Raises Terminal where rows of one
+    are gone."""
+    view = one.shown.view_name
+    anew = dict.fromkeys(built.replaces, built.part_id) if built is not None else {}
+    listed = [replace(part, part_id=anew.get(part.part_id, part.part_id)) for part in one.parts]
+    parts = {part.part_id for part in listed}
+    if view_history.rows_kept(conn, view, parts) != parts:
+        raise _not_kept(conn, view, one.target)
+    return listed
 
 
 def revoke_answers(conn: Connection, hold: Hold) -> int:

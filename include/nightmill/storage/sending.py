@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from psycopg.rows import class_row
 from psycopg.types.multirange import Int8Multirange
@@ -85,3 +86,9 @@ def intend(conn: Connection, holder: fence.Holder, intent: Intent) -> ProviderBa
         row = cursor.execute(returning("provider_batch/intend"), values).fetchone()
     assert row is not None
     return row
+
+
+def ids_made_since(conn: Connection, account: str, since: datetime) -> frozenset[str]:
+    """The provider's ids of an account's batches whose create calls went out since then."""
+    values = {"account": account, "since": since}
+    return frozenset(row[0] for row in conn.execute(sql.text("provider_batch/ids_made_since"), values))

@@ -17,6 +17,9 @@ def odd_lines(odd: Odd, request_id: str, custom_id: str, body: dict[str, Any]) -
     if odd not in (Odd.CONFLICTING, Odd.THREE_ANSWERS):
         body = _with_odd_message(odd, body)
     line = response_line(request_id, custom_id, 200, body)
+    replaced = _odd_body(odd, body)
+    if replaced is not None:
+        return [response_line(request_id, custom_id, 200, replaced)], []
     match odd:
         case Odd.LOST:
             return [], []
@@ -41,30 +44,42 @@ def odd_lines(odd: Odd, request_id: str, custom_id: str, body: dict[str, Any]) -
             return [line.replace(b'"error":null}\n', b'"error":{"code":null,"message":null}}\n')], []
         case Odd.STATUS_IN_WORDS:
             return [line.replace(b'"status_code":200', b'"status_code":"200 OK"')], []
-        case Odd.STRING_BODY:
-            return [response_line(request_id, custom_id, 200, json.dumps(body))], []
-        case Odd.ERROR_IN_BODY:
-            error = {"error": {"message": "The engine is overloaded.", "type": "server_error", "code": None}}
-            return [response_line(request_id, custom_id, 200, error)], []
         case Odd.STATUS_ZERO:
             return [], [response_line("", custom_id, 0, {})]
-        case Odd.NO_ANSWER:
-            return [response_line(request_id, custom_id, 200, {"messages": [{"role": "user", "content": "x"}]})], []
-        case Odd.HALF_LINE:
-            return [line[: len(line) // 2] + b"\n"], []
-        case Odd.CRLF:
-            return [line[:-1] + b"\r\n"], []
-        case Odd.BLANK_LINE:
-            return [line, b"\n"], []
-        case Odd.BOM:
-            return [b"\xef\xbb\xbf" + line], []
-        case Odd.NO_USAGE:
-            return [response_line(request_id, custom_id, 200, {**body, "usage": None})], []
-        case Odd.IMPOSSIBLE_USAGE | Odd.CACHED_USAGE:
-            usage = _cached_usage(body["usage"], impossible=odd is Odd.IMPOSSIBLE_USAGE)
-            return [response_line(request_id, custom_id, 200, {**body, "usage": usage})], []
         case _:
-            return [line], []
+            return _odd_bytes(odd, line), []
+
+
+def _odd_bytes(odd: Odd, line: bytes) -> list[bytes]:
+    """The line as a careless program writes it."""
+    match odd:
+        case Odd.HALF_LINE:
+            return [line[: len(line) // 2] + b"\n"]
+        case Odd.CRLF:
+            return [line[:-1] + b"\r\n"]
+        case Odd.BLANK_LINE:
+            return [line, b"\n"]
+        case Odd.BOM:
+            return [b"\xef\xbb\xbf" + line]
+        case _:
+            return [line]
+
+
+def _odd_body(odd: Odd, body: dict[str, Any]) -> dict[str, Any] | str | None:
+    """What stands in place of the body of a line that is sound in all else; None where the body stays."""
+    match odd:
+        case Odd.STRING_BODY:
+            return json.dumps(body)
+        case Odd.ERROR_IN_BODY:
+            return {"error": {"message": "The engine is overloaded.", "type": "server_error", "code": None}}
+        case Odd.NO_ANSWER:
+            return {"messages": [{"role": "user", "content": "x"}]}
+        case Odd.NO_USAGE:
+            return {**body, "usage": None}
+        case Odd.IMPOSSIBLE_USAGE | Odd.CACHED_USAGE:
+            return {**body, "usage": _cached_usage(body["usage"], impossible=odd is Odd.IMPOSSIBLE_USAGE)}
+        case _:
+            return None
 
 
 def _with_odd_message(odd: Odd, body: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""Names of request parameters, to find misspelt ones. A provider may know others: those go out as they are."""
+"""Names of request parameters, by the adapter that takes them: to find misspelt ones, and such as its requests cannot
+have. What stands in no list goes out as it is: a provider may know others."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from nightmill.domain.errors import Mistake
 from nightmill.domain.suggestions import nearest
@@ -27,16 +29,73 @@ skip_special_tokens spaces_between_special_tokens stop_token_ids structured_outp
 top_a top_k transforms truncate_prompt_tokens typical_p use_beam_search
 """
 _CHAT = frozenset(_NAMES.split())
+# The Messages API (https://docs.anthropic.com/en/api/messages); `betas` are header names, as its SDKs take them.
+_MESSAGE_NAMES = """
+betas cache_control container inference_geo max_tokens metadata output_config service_tier stop_sequences thinking
+tool_choice tools user_profile_id
+"""
+_MESSAGES = frozenset(_MESSAGE_NAMES.split())
+_NO_SAMPLING = "this provider's models take no sampling parameters: every request with it would fail"
+_INSTEAD = {
+    "max_completion_tokens": "Write provider.max_output_tokens.",
+    "reasoning_effort": "Write it as output_config: {effort: ...}.",
+    "stop": "Write it as stop_sequences: [...].",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What one task's requests may set. `refused`: what makes every one of them fail, with the reason."""
+
+    known: frozenset[str]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    needs_limit: bool = False  # a request without a limit to its answer's tokens fails
+
+
+_OPENAI = {"chat": Parameters(_CHAT), "embeddings": Parameters(_EMBEDDINGS)}
+_REFUSED = dict.fromkeys(_CHAT, "is a parameter of another provider's requests: every request with it would fail")
+_ANTHROPIC = {
+    "chat": Parameters(
+        _MESSAGES,
+        {name: why for name, why in _REFUSED.items() if name not in _MESSAGES}
+        | dict.fromkeys(("temperature", "top_p", "top_k"), _NO_SAMPLING),
+        needs_limit=True,
+    )
+}
+BY_ADAPTER: Mapping[str, Mapping[str, Parameters]] = {"openai": _OPENAI, "anthropic": _ANTHROPIC}
+
+
+def vendor_mistakes(provider: Provider, content: bytes) -> Iterator[Mistake]:
+    """What would make every request of the job fail at its provider. `content` is job.yaml, for the lines."""
+    tasks, lines = BY_ADAPTER.get(provider.adapter), YamlLines(content)
+    if tasks is None:
+        return
+    if provider.task not in tasks:
+        problem = f"the adapter {provider.adapter} takes no requests for {provider.task}"
+        remedy = f"Use one of: {', '.join(tasks)}; or another adapter."
+        yield Mistake("job.yaml", lines.line(("provider", "task")), "provider.task", problem, remedy)
+        return
+    rules = tasks[provider.task]
+    for name in provider.parameters:
+        if name in rules.refused:
+            line, remedy = lines.line(("provider", "parameters", name)), _INSTEAD.get(name, f"Take {name} out.")
+            yield Mistake("job.yaml", line, f"provider.parameters.{name}", rules.refused[name], remedy)
+    if rules.needs_limit and provider.limited_by is None:
+        problem = f"the adapter {provider.adapter} needs a limit to the tokens of each answer"
+        remedy = "Write max_output_tokens, such as 1000, below `provider`."
+        yield Mistake("job.yaml", lines.line(("provider",)), "provider.max_output_tokens", problem, remedy)
 
 
 def doubtful_parameters(provider: Provider, content: bytes) -> Iterator[Mistake]:
     """Warnings: parameters that look like a known one misspelt, and such as embeddings do not have. `content` is
     job.yaml, for the lines."""
-    known = _EMBEDDINGS if provider.embeds else _CHAT
+    rules = BY_ADAPTER.get(provider.adapter, {}).get(provider.task)
+    if rules is None:
+        return
     for name in provider.parameters:
-        if name in known:
+        if name in rules.known:
             continue
-        meant = nearest(name, known)
+        meant = nearest(name, rules.known)
         if meant:
             problem = f"no parameter that is known here; did you mean {meant!r}?"
         elif provider.embeds and name in _CHAT:

@@ -24,9 +24,13 @@ _PROBABILITIES = (
 )
 _TOOLS = "tools functions"
 _OTHER_FORMS = "audio stream_options background"
-_SCHEMAS = "guided_json guided_regex guided_choice guided_grammar structured_outputs json_schema output_format text"
+_SCHEMAS = (
+    "guided_json guided_regex guided_choice guided_grammar structured_outputs json_schema output_format text format"
+)
 _LIMITS = (*RESERVES, "max_output_tokens", "max_new_tokens")
-_HOLDERS = frozenset(("extrabody", "generationconfig", "samplingparams"))  # bare names: parameters lie in them
+_HOLDERS = frozenset(
+    ("extrabody", "generationconfig", "samplingparams", "outputconfig")
+)  # bare names: parameters lie in them
 _OFF: tuple[Any, ...] = (None, False, 0, [], {})
 
 

@@ -10,7 +10,10 @@ from importlib.metadata import EntryPoint, entry_points
 
 GROUP = "nightmill.providers"
 # Also found where nightmill itself is not installed, as in a checkout.
-BUILT_IN = {"openai": "nightmill.providers.openai:ADAPTER"}
+BUILT_IN = {
+    "anthropic": "nightmill.providers.anthropic:ADAPTER",
+    "openai": "nightmill.providers.openai:ADAPTER",
+}
 
 
 @cache

@@ -30,7 +30,7 @@ class Provider(Config):
 
     adapter: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")] = Field(
         default="openai",
-        description="Which Batch API the provider speaks: the name of an adapter.",
+        description="Which Batch API the provider speaks: the name of an adapter. See docs/guides/providers.md.",
         examples=sorted(BUILT_IN),
     )
     conn_id: ConnectionId = Field(description=CONNECTION_HELP)

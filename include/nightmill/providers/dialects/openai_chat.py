@@ -14,8 +14,8 @@ from nightmill.domain.failures import Instead
 from nightmill.providers.answers import Answer, Failed, Reply, Unreadable, Usage
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import RequestSpec
+from nightmill.providers.dialects.careful_replies import read_carefully
 from nightmill.providers.dialects.openai_bodies import Body, Choice, DocumentedBody, DocumentedUsage, Message
-from nightmill.providers.dialects.openai_replies import read_carefully
 from nightmill.providers.dialects.openai_requests import BodyEncoder
 from nightmill.providers.dialects.usage import MOST_OF_A_REQUEST, read_usage
 from nightmill.providers.endings import ending
@@ -48,7 +48,7 @@ class OpenAIChat:
     def read(self, reply: Reply) -> Answer | Failed | Unreadable:
         """What one reply says."""
         documented = _documented(reply) if reply.status == 200 and not reply.errors else None
-        return documented or read_carefully(reply, answer_in)
+        return documented or read_carefully(reply, Body, answer_in)
 
 
 def _documented(reply: Reply) -> Answer | None:

@@ -10,8 +10,8 @@ import msgspec
 from nightmill.providers.answers import Failed, Reply, Unreadable, Usage, Vector
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import RequestSpec
+from nightmill.providers.dialects.careful_replies import read_carefully
 from nightmill.providers.dialects.openai_bodies import Body
-from nightmill.providers.dialects.openai_replies import read_carefully
 from nightmill.providers.dialects.openai_requests import BodyEncoder
 from nightmill.providers.dialects.usage import MOST_OF_A_REQUEST, read_usage
 
@@ -54,7 +54,7 @@ class OpenAIEmbeddings:
     def read(self, reply: Reply) -> Vector | Failed | Unreadable:
         """What one reply says."""
         documented = _documented(reply) if reply.status == 200 and not reply.errors else None
-        return documented or read_carefully(reply, _vector)
+        return documented or read_carefully(reply, Body, _vector)
 
 
 def _documented(reply: Reply) -> Vector | None:

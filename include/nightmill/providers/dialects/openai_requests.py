@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
 from typing import Any
-
-import orjson
 
 from nightmill.domain.errors import ConfigError
 from nightmill.providers.connection import RequestSpec
+from nightmill.providers.dialects.json_bodies import json_text, static_json
 
 _RESERVED = frozenset({"model", "messages", "input", "stream", "response_format", "custom_id"})
 LIMITS = ("max_completion_tokens", "max_tokens")  # parameters that limit an answer's tokens, by precedence
@@ -27,16 +24,11 @@ class BodyEncoder:
 
     def __init__(self, spec: RequestSpec, payload_field: str, max_output: int | None = None) -> None:
         body = _static_body(spec, max_output or spec.max_output_tokens, is_other=max_output is not None)
-        self._start = orjson.dumps(body)[:-1] + b"," + orjson.dumps(payload_field) + b":"
+        self._start = static_json(body)[:-1] + b"," + json_text(payload_field) + b":"
 
     def body(self, payload: object) -> bytes:
         """One body. Raises ValueError for what is not Unicode."""
-        try:
-            return b"".join((self._start, orjson.dumps(payload, default=_plain), b"}"))
-        except TypeError:
-            pass
-        # Raised out here, so that the encoder's exception, which may hold the value, does not hang on to it.
-        raise ValueError("half a surrogate pair, or a value that is not text")
+        return b"".join((self._start, json_text(payload), b"}"))
 
 
 def limit_parameter(spec: RequestSpec) -> str:
@@ -60,21 +52,4 @@ def _static_body(spec: RequestSpec, max_output: int | None, *, is_other: bool) -
     if spec.response_schema is not None:
         schema = {"name": spec.schema_name, "strict": True, "schema": dict(spec.response_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    try:
-        json.dumps(body, allow_nan=False)  # orjson would write NaN as null without a word
-    except (TypeError, ValueError):
-        fault = ConfigError(
-            "The request parameters hold something that is not JSON (NaN, infinity, a date, an object).",
-            "Write plain numbers, strings, lists and maps in the job's provider parameters.",
-        )
-    else:
-        return body
-    raise fault
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return list(value)
-    raise TypeError
+    return body

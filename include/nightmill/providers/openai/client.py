@@ -6,7 +6,30 @@ import httpx2
 import openai
 
 from nightmill.providers.connection import ProviderConnection
-from nightmill.providers.openai.http import async_hooks, hooks, settings
+from nightmill.providers.http_guard import (
+    Raises,
+    RedirectedError,
+    TooLargeError,
+    UnpackingError,
+    async_hooks,
+    hooks,
+    settings,
+)
+
+
+class _TooLarge(TooLargeError, openai.OpenAIError):
+    pass
+
+
+class _Unpacking(UnpackingError, openai.OpenAIError):
+    pass
+
+
+class _Redirected(RedirectedError, openai.OpenAIError):
+    pass
+
+
+_RAISES = Raises(_TooLarge, _Unpacking, _Redirected)
 
 
 def open_client(connection: ProviderConnection, max_retries: int) -> openai.OpenAI:
@@ -17,7 +40,7 @@ def open_client(connection: ProviderConnection, max_retries: int) -> openai.Open
         base_url=connection.base_url,
         timeout=connection.timeout_s,
         max_retries=max_retries,
-        http_client=openai.DefaultHttpxClient(**shared, event_hooks=hooks(connection)),
+        http_client=openai.DefaultHttpxClient(**shared, event_hooks=hooks(connection, _RAISES)),
     )
     # The SDK fills missing ones from OPENAI_ORG_ID and OPENAI_PROJECT_ID; batches would then land elsewhere unseen.
     client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
@@ -39,7 +62,7 @@ def open_async_client(connection: ProviderConnection, max_retries: int) -> opena
         base_url=connection.base_url,
         timeout=connection.timeout_s,
         max_retries=max_retries,
-        http_client=openai.DefaultAsyncHttpxClient(**shared, event_hooks=async_hooks(connection)),
+        http_client=openai.DefaultAsyncHttpxClient(**shared, event_hooks=async_hooks(connection, _RAISES)),
     )
     client.organization, client.project = connection.scopes.get("organization"), connection.scopes.get("project")
     return client

@@ -1,9 +1,9 @@
-"""Fetches a result file so that a cut transfer can never pass for a whole one."""
+"""Fetches one of OpenAI's result files."""
 
 from __future__ import annotations
 
-import os
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,30 +11,18 @@ from typing import Any
 import httpx2
 import openai
 
-from nightmill.domain.errors import NightmillError, ProviderUnavailable
+from nightmill.domain.errors import NightmillError
 from nightmill.providers.cleaning import as_sent
-from nightmill.providers.connection import LEAST_LINE_BYTES, ProviderConnection
+from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.download import Download, later
+from nightmill.providers.json_answers import MalformedAnswerError, json_object
 from nightmill.providers.openai.envelope import ID_KEY
-from nightmill.providers.openai.faults import fault_of, malformed, too_large
-from nightmill.providers.openai.http import (
-    AS_FILE,
-    RedirectedError,
-    SlowAnswerError,
-    hooks,
-    settings,
-)
-from nightmill.providers.openai.shapes import MalformedAnswerError, json_object
-from nightmill.providers.result_files import ends_complete, holds_no_line
-
-_CHUNK = LEAST_LINE_BYTES  # so that a line which is too long shows at the ends of the pieces
+from nightmill.providers.openai.faults import fault_of
 
 
 @dataclass(frozen=True, slots=True)
 class FileDownload:
-    """One file to one path: streamed to `path`.part, checked, synced, renamed. A cut starts over from zero.
-
-    The SDK retries a streamed download only until the first byte; the rest is done here, `attempts` times in all.
-    """
+    """One file to one path, as `Download` does it."""
 
     client: openai.OpenAI
     connection: ProviderConnection
@@ -44,104 +32,32 @@ class FileDownload:
     pause_s: float = 0.5
 
     def run(self) -> int:
-        """Bytes written. Raises ProviderUnavailable when no attempt brought the whole file, AnswerTooLarge when it is
-        larger than the connection allows."""
-        stated = self._stated_bytes()
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            for attempt in range(1, self.attempts + 1):
-                cut = self._attempt(part, stated)
-                if cut is None:
-                    return self._keep(part)
-                if attempt < self.attempts:
-                    time.sleep(self.pause_s * 2 ** (attempt - 1))
-        finally:
-            part.unlink(missing_ok=True)
-        raise ProviderUnavailable(
-            f"File {self.file_id} of connection {self.connection.conn_id!r} arrived incomplete {self.attempts} times "
-            f"({cut}).",
-            "It is tried again later; the work is done and paid for, so do not submit it again.",
+        """Bytes written. Raises as `Download.run`."""
+        fetched = Download(
+            self.connection,
+            f"file {self.file_id}",
+            self.path,
+            ID_KEY,
+            self._open,
+            openai.OpenAIError,
+            self._fault,
+            self._stated_bytes(),
+            self.attempts,
+            self.pause_s,
         )
+        return fetched.run()
 
-    def _attempt(self, part: Path, stated: int | None) -> str | None:
-        """None when the whole file lies in `part`, else how it was cut. Raises the fault of a refused request."""
+    @contextmanager
+    def _open(self) -> Iterator[httpx2.Response]:
+        with self.client.files.with_streaming_response.content(as_sent(self.file_id)) as response:
+            yield response.http_response
+
+    def _fault(self, error: Exception) -> NightmillError:
         doing = f"downloading file {self.file_id}"
-        fault: NightmillError
-        try:
-            cut = self._fetch(part) or _shortfall(part, stated)
-            if cut is None and holds_no_line(part, ID_KEY):
-                raise MalformedAnswerError("no result lines, but a message such as an error")
-            return cut
-        except openai.BadRequestError as error:
+        if isinstance(error, openai.BadRequestError):
             # Some providers hand out ids that their own file API refuses for a while: the results are not lost.
-            fault = self._later(f"refused {doing} (HTTP {error.status_code})")
-        except _StorageRefusedError as error:
-            fault = self._later(f"redirected {doing}, and the storage there answered HTTP {error.status}")
-        except SlowAnswerError as error:
-            fault = self._later(f"is too slow while {doing} ({error})")
-        except LongLineError:
-            fault = too_large("max_line_bytes", self.connection.answers.max_line_bytes, doing, self.connection)
-        except openai.OpenAIError as error:
-            fault = fault_of(error, doing, self.connection, lagging=True)
-        except httpx2.HTTPError as error:
-            return type(error).__name__
-        except MalformedAnswerError as error:
-            fault = malformed(str(error), doing, self.connection)
-        raise fault
-
-    def _later(self, why: str) -> ProviderUnavailable:
-        return ProviderUnavailable(
-            f"Connection {self.connection.conn_id!r} {why}.",
-            "It is tried again later; fetch the file from the provider's console if it stays.",
-        )
-
-    def _fetch(self, part: Path) -> str | None:
-        try:
-            with self.client.files.with_streaming_response.content(as_sent(self.file_id)) as response:
-                return self._stream(response.http_response, part)
-        except RedirectedError as error:
-            if not self._may_follow(error.target):
-                raise
-            hop = error
-        assert hop.target is not None
-        return self._from_storage(hop.target, part)
-
-    def _may_follow(self, target: httpx2.URL | None) -> bool:
-        """Whether a redirect to another host is taken: to storage that needs no key of ours, and never from https to
-        http."""
-        if target is None or target.userinfo:
-            return False
-        safe = target.scheme == "https" or self.connection.base_url.startswith("http:")
-        return safe and self.connection.may_be_called(target.scheme, target.host)
-
-    def _from_storage(self, target: httpx2.URL, part: Path) -> str | None:
-        """Fetch what a provider keeps at another host, as behind a signed URL: one hop, without the key, organisation,
-        project or cookies of the connection."""
-        shared = settings(self.connection, target)
-        with (
-            httpx2.Client(**shared, event_hooks=hooks(self.connection), follow_redirects=True) as client,
-            client.stream("GET", target, headers={"accept": AS_FILE}) as response,
-        ):
-            if response.status_code != 200:
-                raise _StorageRefusedError(response.status_code)
-            return self._stream(response, part)
-
-    def _stream(self, response: httpx2.Response, part: Path) -> str | None:
-        with part.open("wb") as sink:
-            refuse_page = "html" in response.headers.get("content-type", "").casefold()
-            line = _OpenLine(self.connection.answers.max_line_bytes)
-            for chunk in response.iter_bytes(_CHUNK):
-                if refuse_page or (sink.tell() == 0 and chunk.lstrip()[:1] == b"<"):
-                    raise MalformedAnswerError("HTML")
-                line.add(chunk)
-                sink.write(chunk)
-            sink.flush()
-            os.fsync(sink.fileno())
-            announced = response.headers.get("content-length", "")
-            received = response.num_bytes_downloaded
-        if announced.isdigit() and received != int(announced):
-            return f"{received} of {announced} bytes"
-        return None
+            return later(f"refused {doing} (HTTP {error.status_code})", self.connection)
+        return fault_of(error, doing, self.connection, lagging=True)
 
     def _stated_bytes(self) -> int | None:
         """The size in the file object, where there is a likely one. It is a second opinion: without it the rest still
@@ -153,49 +69,3 @@ class FileDownload:
             return None
         likely = type(stated) is int and 0 < stated <= self.connection.answers.max_result_bytes
         return stated if likely else None
-
-    def _keep(self, part: Path) -> int:
-        size = part.stat().st_size
-        part.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return size
-
-
-class LongLineError(Exception):
-    """A line that is longer than the connection allows."""
-
-
-class _StorageRefusedError(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
-
-
-@dataclass(slots=True)
-class _OpenLine:
-    """How long the line is that the last piece did not end. A line within one piece is shorter than any limit."""
-
-    most: int
-    size: int = 0
-
-    def add(self, piece: bytes) -> None:
-        end = piece.find(b"\n")
-        self.size += len(piece) if end < 0 else end
-        if self.size > self.most:
-            raise LongLineError
-        if end >= 0:
-            self.size = len(piece) - piece.rfind(b"\n") - 1
-
-
-def _shortfall(part: Path, stated: int | None) -> str | None:
-    """Less than the file object states, or a last line that stops in the middle. More is fine: gateways rewrite."""
-    size = part.stat().st_size
-    if stated is not None and size < stated:
-        return f"{size} of {stated} bytes"
-    if not ends_complete(part):
-        return f"the last line stops in the middle, after {size} bytes"
-    return None

@@ -9,12 +9,13 @@ import httpx2
 import openai
 
 from nightmill.domain.errors import NightmillError, ProviderRefused
+from nightmill.providers.call_faults import malformed
 from nightmill.providers.cleaning import MOST_MODEL, word
 from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.json_answers import MalformedAnswerError, json_object
+from nightmill.providers.listing import time_in
 from nightmill.providers.openai.client import open_client
-from nightmill.providers.openai.faults import fault_of, malformed
-from nightmill.providers.openai.listing import time_in
-from nightmill.providers.openai.shapes import MalformedAnswerError, json_object
+from nightmill.providers.openai.faults import fault_of
 
 _DOING = "listing models"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from nightmill.domain.snapshots import ERROR, OUTPUT, BatchStatus, Complaint, Snapshot, Stopped
-from nightmill.providers.cleaning import identifier, json_value, prose, storable, whole, word
+from nightmill.providers.cleaning import identifier, prose, storable, whole, word
+from nightmill.providers.json_answers import MalformedAnswerError, json_object, read_time
 
 TOKEN_KEY = "nightmill_token"
-_LAST_YEAR = 2200  # a later time is a slip, and sums with it overflow
+PAGE_SIZE = 100  # the most that a listing gives at once
 RESULTS_KEPT = timedelta(days=30)  # https://platform.openai.com/docs/guides/batch
 _KIND = re.compile(r"[a-z][a-z._]{0,40}")
 # The eight documented words; Azure capitalises them, some servers write American "canceled".
@@ -27,24 +28,6 @@ _STATUSES = {
     "canceled": BatchStatus.ENDED,
     "failed": BatchStatus.FAILED,
 }
-
-
-class MalformedAnswerError(ValueError):
-    """A body that is not what the API documents. Stays inside the adapter; its text holds no part of the body."""
-
-
-def json_object(body: bytes) -> dict[str, Any]:
-    """The body as a JSON object, whatever its content type claims."""
-    try:
-        value = json_value(body)
-    except ValueError:
-        value = None
-        why = "HTML" if body.lstrip()[:1] == b"<" else "no JSON"
-    else:
-        why = "no JSON object"
-    if not isinstance(value, dict):
-        raise MalformedAnswerError(why)
-    return value
 
 
 def file_id(body: bytes) -> str:
@@ -145,37 +128,6 @@ def _is_a(kind: str, raw: Mapping[str, Any]) -> bool:
 def _end_time(raw: Mapping[str, Any]) -> datetime | None:
     names = ("completed_at", "expired_at", "cancelled_at", "failed_at")
     return next((moment for name in names if (moment := read_time(raw.get(name)))), None)
-
-
-def read_time(value: object) -> datetime | None:
-    """Epoch seconds (int, float, digits), epoch milliseconds, or ISO 8601 with any number of decimals; UTC.
-
-    None for anything else, and for a time before 1970 or after 2200. A time without an offset is taken as UTC.
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    try:
-        moment = _epoch(float(value))
-    except ValueError:
-        moment = _iso_time(str(value))
-    except OverflowError:
-        return None
-    return moment if moment is not None and 1970 <= moment.year <= _LAST_YEAR else None
-
-
-def _epoch(number: float) -> datetime | None:
-    try:
-        return datetime.fromtimestamp(number / 1000 if number > 1e11 else number, UTC)
-    except (OverflowError, OSError, ValueError):
-        return None
-
-
-def _iso_time(value: str) -> datetime | None:
-    try:
-        moment = datetime.fromisoformat(value.strip())
-        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _counts(value: object) -> tuple[int | None, int | None, int | None]:

@@ -17,20 +17,20 @@ from nightmill.domain.capabilities import Capabilities
 from nightmill.domain.errors import NightmillError, ProviderRefused
 from nightmill.domain.snapshots import Absent, BatchStatus, Found, LookupResult, Snapshot, Stopped, Unclear
 from nightmill.providers.answers import Reply, Unreadable
+from nightmill.providers.call_faults import malformed, submit_unknown
 from nightmill.providers.cleaning import as_sent, identifier
 from nightmill.providers.connection import ProviderConnection, RequestSpec
+from nightmill.providers.json_answers import MalformedAnswerError, json_object, read_time
+from nightmill.providers.listing import NO_LISTING, ListingWalk, NoListingError, time_in
 from nightmill.providers.openai.client import open_client, without_retries
 from nightmill.providers.openai.download import FileDownload
 from nightmill.providers.openai.envelope import ID_KEY, Wrapper, unwrap
-from nightmill.providers.openai.faults import create_fault, fault_of, malformed, submit_unknown
-from nightmill.providers.openai.listing import NO_LISTING, PAGE_SIZE, ListingWalk, NoListingError, time_in
+from nightmill.providers.openai.faults import create_fault, fault_of
 from nightmill.providers.openai.shapes import (
+    PAGE_SIZE,
     TOKEN_KEY,
-    MalformedAnswerError,
     batch_snapshot,
     file_id,
-    json_object,
-    read_time,
     token_of,
 )
 from nightmill.providers.port import Handle, Listing, ResultFile, Results, SentCreate
@@ -127,13 +127,13 @@ class OpenAIBatches:
             made_from = identifier(entry.get("input_file_id"))
             return carried == sent.token or (made_from is not None and made_from == sent.input_ref)
 
-        search = self._search(ListingWalk(sent.since, horizon=horizon), ours, seen)
+        search = self._search(ListingWalk(sent.since, PAGE_SIZE, horizon=horizon), ours, seen)
         if search.found:
             return Found(search.found[0], search.found[1:])
         return Absent() if search.complete else Unclear(search.why, can_change=search.listed)
 
     def list_ours(self, since: datetime) -> Listing:
-        search = self._search(ListingWalk(since), lambda _, carried: carried is not None, _Seen())
+        search = self._search(ListingWalk(since, PAGE_SIZE), lambda _, carried: carried is not None, _Seen())
         return Listing(search.found, search.complete, search.why)
 
     def poll(self, provider_id: str) -> Snapshot:

@@ -11,12 +11,14 @@ import openai
 
 from nightmill.domain.errors import NightmillError
 from nightmill.domain.snapshots import BatchStatus
+from nightmill.providers.call_faults import malformed
 from nightmill.providers.cleaning import as_sent, identifier, word
 from nightmill.providers.connection import ProviderConnection
+from nightmill.providers.json_answers import MalformedAnswerError, json_object
+from nightmill.providers.listing import NO_LISTING, ListingWalk
 from nightmill.providers.openai.client import open_async_client
-from nightmill.providers.openai.faults import fault_of, malformed
-from nightmill.providers.openai.listing import NO_LISTING, PAGE_SIZE, ListingWalk
-from nightmill.providers.openai.shapes import MalformedAnswerError, batch_snapshot, json_object, status_of
+from nightmill.providers.openai.faults import fault_of
+from nightmill.providers.openai.shapes import PAGE_SIZE, batch_snapshot, status_of
 
 _DOING = "listing batches"
 MOST_BY_ID = 50  # calls of one interval; the shards' own wake-ups look at the others
@@ -35,7 +37,7 @@ class OpenAIWatcher:
         all and cannot be read to its end, or does not exist, the others are asked for one by one."""
         wanted = set(provider_ids)
         seen: dict[str, BatchStatus] = {}
-        walk = ListingWalk(since, self._page_cap)
+        walk = ListingWalk(since, PAGE_SIZE, self._page_cap)
         while not walk.done and len(seen) < len(wanted):
             for entry in await self._page(walk):
                 name, status = identifier(entry["id"]), word(entry.get("status"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,13 +22,14 @@ from nightmill.providers.port import Handle, SentCreate
 from nightmill.stages.run_shard import render, throttle
 from nightmill.stages.run_shard.collect import Collection
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import batches, provider_batches
+from nightmill.storage import batches, provider_batches, sending
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.session import reading
 
 T = TypeVar("T")
 _SENDS = (Call.STAGE, Call.CREATE)
+_FOLLOWED = timedelta(days=2)  # before a create call: batches of ours that one of the same size could be taken for
 
 
 @dataclass
@@ -125,7 +126,8 @@ def look_up(wake_up: WakeUp, course: Course) -> None:
     assert one.creating_at is not None
     with reading(wake_up.conn):
         behind = provider_batches.clock_behind(wake_up.conn, one.account)
-    sent = SentCreate(one.token, one.creating_at - behind, one.requests, one.input_ref)
+        known = sending.ids_made_since(wake_up.conn, one.account, one.creating_at - _FOLLOWED)
+    sent = SentCreate(one.token, one.creating_at - behind, one.requests, one.input_ref, known)
     found = answer(wake_up, course, Call.LOOK_UP, lambda: wake_up.transport.lookup(sent))
     if isinstance(found, Found):
         if found.others:

@@ -1,8 +1,8 @@
-"""What every HTTP answer passes before the SDK sees it: no redirect that carries documents along, no answer without an
-end, no compressed one that unpacks to more than it should.
+"""What every HTTP answer passes before a vendor's SDK sees it: no redirect that carries documents along, no answer
+without an end, no compressed one that unpacks to more than it should.
 
-The hooks work on the public parts of `httpx2` and serve the synchronous and the asynchronous client alike. Their faults
-are `openai.OpenAIError`s, because the SDK passes those on as they are and does not ask again.
+The hooks work on the public parts of `httpx2` and serve synchronous and asynchronous clients alike. A vendor gives them
+faults of its SDK's own base class (`Raises`), because an SDK passes those on as they are and does not ask again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx2
-import openai
 
 from nightmill.providers.cleaning import word
 from nightmill.providers.connection import AnswerLimits, ProviderConnection, is_loopback
@@ -31,7 +30,7 @@ _PLAIN_BYTES, _MOST_TIMES_LARGER = 64 << 20, 200  # unpacked: JSON rarely shrink
 _ENCODINGS = frozenset({"identity", "gzip", "deflate"})
 
 
-class AnswerError(openai.OpenAIError):
+class AnswerError(Exception):
     """An answer that is not taken. Its text is ours: it names hosts and sizes, and quotes nothing."""
 
 
@@ -56,6 +55,15 @@ class RedirectedError(AnswerError):
         self.method, self.status, self.target = method, status, target
 
 
+@dataclass(frozen=True, slots=True)
+class Raises:
+    """The faults as one vendor's SDK passes them on: classes that are also its own errors."""
+
+    too_large: type[TooLargeError]
+    unpacking: type[UnpackingError]
+    redirected: type[RedirectedError]
+
+
 class SlowAnswerError(httpx2.ReadTimeout):
     """An answer that arrives too slowly to wait for its end."""
 
@@ -70,20 +78,20 @@ def settings(connection: ProviderConnection, url: httpx2.URL) -> dict[str, Any]:
     return shared
 
 
-def hooks(connection: ProviderConnection) -> dict[str, list[Callable[..., Any]]]:
+def hooks(connection: ProviderConnection, raises: Raises) -> dict[str, list[Callable[..., Any]]]:
     """For `event_hooks` of a synchronous client."""
 
     def look(response: httpx2.Response) -> None:
-        _look(response, connection)
+        _look(response, connection, raises)
 
     return {"response": [look]}
 
 
-def async_hooks(connection: ProviderConnection) -> dict[str, list[Callable[..., Any]]]:
+def async_hooks(connection: ProviderConnection, raises: Raises) -> dict[str, list[Callable[..., Any]]]:
     """For `event_hooks` of an asynchronous client."""
 
     async def look(response: httpx2.Response) -> None:
-        _look(response, connection)
+        _look(response, connection, raises)
 
     return {"response": [look]}
 
@@ -93,20 +101,20 @@ def shown_host(url: httpx2.URL) -> str:
     return word(f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}") or "nowhere"
 
 
-def _look(response: httpx2.Response, connection: ProviderConnection) -> None:
+def _look(response: httpx2.Response, connection: ProviderConnection, raises: Raises) -> None:
     encodings = {one.strip().lower() for one in response.headers.get("content-encoding", "identity").split(",")}
     if encodings - _ENCODINGS and not response.is_error:
-        raise UnpackingError("an encoding that was not asked for and is not known here")
-    _bound(response, connection.answers, connection.timeout_s)
+        raise raises.unpacking("an encoding that was not asked for and is not known here")
+    _bound(response, connection.answers, connection.timeout_s, raises)
     if encodings != {"identity"}:
         del response.headers["content-encoding"]
         response.headers.pop("content-length", None)  # it counts what was packed
     response.encoding = "utf-8"  # a charset of the server's choice can be slow, or unpack
     if response.has_redirect_location:
-        _refuse_redirect(response)
+        _refuse_redirect(response, raises)
 
 
-def _refuse_redirect(response: httpx2.Response) -> None:
+def _refuse_redirect(response: httpx2.Response, raises: Raises) -> None:
     """Only a GET is followed, and only to the same scheme, host and port: what else carries the key or a body along."""
     try:
         target: httpx2.URL | None = response.url.join(response.headers["location"])
@@ -114,21 +122,21 @@ def _refuse_redirect(response: httpx2.Response) -> None:
         target = None
     same = target is not None and _origin(target) == _origin(response.url) and not target.userinfo
     if response.request.method != "GET" or not same:
-        raise RedirectedError(response.request.method, response.status_code, target)
+        raise raises.redirected(response.request.method, response.status_code, target)
 
 
 def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _bound(response: httpx2.Response, limits: AnswerLimits, timeout_s: float) -> None:
+def _bound(response: httpx2.Response, limits: AnswerLimits, timeout_s: float, raises: Raises) -> None:
     """Put a meter between the socket and whoever reads the body; what they get is unpacked already."""
     if response.is_error:
-        meter = _Meter(None, ERROR_BYTES, timeout_s)
+        meter = _Meter(None, ERROR_BYTES, timeout_s, raises)
     elif response.request.headers.get("accept") == AS_FILE:
-        meter = _Meter("max_result_bytes", limits.max_result_bytes, timeout_s)
+        meter = _Meter("max_result_bytes", limits.max_result_bytes, timeout_s, raises)
     else:
-        meter = _Meter("max_answer_bytes", limits.max_answer_bytes, timeout_s)
+        meter = _Meter("max_answer_bytes", limits.max_answer_bytes, timeout_s, raises)
     meter.announced(response.headers.get("content-length", ""))
     if isinstance(response.stream, httpx2.SyncByteStream):
         response.stream = _Unpacked(_packed(response, _Received(response.stream, meter)), meter)
@@ -148,13 +156,14 @@ class _Meter:
     key: str | None
     most: int
     grace_s: float
+    raises: Raises
     _came: int = 0
     _unpacked: int = 0
     _since: float = field(default_factory=time.monotonic)
 
     def announced(self, length: str) -> None:
         if self.key and length.isdigit() and int(length[:19]) > self.most:
-            raise TooLargeError(self.key, self.most)
+            raise self.raises.too_large(self.key, self.most)
 
     def received(self, size: int) -> None:
         self._came += size
@@ -167,9 +176,9 @@ class _Meter:
         left = self.most - self._unpacked
         self._unpacked += size
         if self.key and size > left:
-            raise TooLargeError(self.key, self.most)
+            raise self.raises.too_large(self.key, self.most)
         if self._unpacked > _PLAIN_BYTES + _MOST_TIMES_LARGER * self._came:
-            raise UnpackingError(f"{self._came:,} bytes that unpack to more than {self._unpacked - size:,}")
+            raise self.raises.unpacking(f"{self._came:,} bytes that unpack to more than {self._unpacked - size:,}")
         return left
 
 

@@ -9,9 +9,8 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from nightmill.providers.cleaning import as_sent, identifier, word
-from nightmill.providers.openai.shapes import MalformedAnswerError, read_time
+from nightmill.providers.json_answers import MalformedAnswerError, read_time
 
-PAGE_SIZE = 100
 # Providers keep whole seconds, and not all of their machines the same time.
 CLOCK_SLACK = timedelta(minutes=5)
 JITTER = timedelta(seconds=5)  # between neighbours of a listing that is in order
@@ -44,6 +43,7 @@ class ListingWalk:
     """
 
     since: datetime
+    page_size: int  # entries that were asked for
     page_cap: int = 50
     horizon: Callable[[], datetime | None] | None = None  # None: `since` is near enough
     done: bool = False
@@ -72,7 +72,7 @@ class ListingWalk:
         if found is not None and any(map(found, fresh)):
             self.horizon = None
         has_more = page.get("has_more")
-        more = has_more if isinstance(has_more, bool) else len(data) >= PAGE_SIZE
+        more = has_more if isinstance(has_more, bool) else len(data) >= self.page_size
         if len(fresh) < len(data):
             self._end(f"page {self._pages} of its listing of batches repeats entries, or has one without an id")
         elif more and not data:

@@ -4,7 +4,8 @@ becomes a value."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,28 +18,30 @@ from nightmill.providers.dialects.usage import read_usage
 
 PROTOCOL_ERROR = "provider_protocol_error"
 Found = TypeVar("Found", bound=Answer | Vector)
+AnyBody = TypeVar("AnyBody", bound=Body)
 
-_read_body = msgspec.json.Decoder(Body, float_hook=finite).decode
 _read_text = msgspec.json.Decoder(str).decode
 
 
-def read_carefully(reply: Reply, answer: Callable[[Body, bool], Found | None]) -> Found | Failed | Unreadable:
-    """A reply that differs from what is documented. `answer` finds the answer in its body, and is told whether that was
-    mended."""
+def read_carefully(
+    reply: Reply, kind: type[AnyBody], answer: Callable[[AnyBody, bool], Found | None]
+) -> Found | Failed | Unreadable:
+    """A reply that differs from what is documented. `answer` finds the answer in its body, which is read as `kind`, and
+    is told whether that was mended."""
     try:
         try:
-            return _interpret(reply, answer)
+            return _interpret(reply, kind, answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             again = msgspec.Raw(mended(bytes(reply.body)))
-            return _interpret(Reply(again, reply.status, reply.errors, sanitised=True), answer)
+            return _interpret(Reply(again, reply.status, reply.errors, sanitised=True), kind, answer)
     except RecursionError:
         return Unreadable("nested too deeply")
     except ValueError:
         return Unreadable("not JSON")
 
 
-def _interpret(reply: Reply, answer: Callable[[Body, bool], Found | None]) -> Found | Failed:
-    status, body = reply.status, _body(reply.body)
+def _interpret(reply: Reply, kind: type[AnyBody], answer: Callable[[AnyBody, bool], Found | None]) -> Found | Failed:
+    status, body = reply.status, _body(reply.body, kind)
     beside = [one for one in reply.errors if says_anything(one)]
     in_body = [body.error] if body is not None and says_anything(body.error) else []
     succeeded = status == 0 or 200 <= status < 300
@@ -58,25 +61,32 @@ def _is_finished(found: Answer | Vector) -> bool:
     return isinstance(found, Vector) or bool(found.text and found.ending is Ending.FINISHED)
 
 
-def _body(body: msgspec.Raw) -> Body | None:
+@cache
+def _reader(kind: type[Body]) -> Callable[[bytes | str], Any]:
+    return msgspec.json.Decoder(kind, float_hook=finite).decode
+
+
+def _body(body: msgspec.Raw, kind: type[AnyBody]) -> AnyBody | None:
     """The body, also when a server writes it as a JSON string. None when it is not a body at all."""
     raw = bytes(body)
     try:
-        return _read_body(_read_text(raw) if raw.startswith(b'"') else raw)
+        read: AnyBody = _reader(kind)(_read_text(raw) if raw.startswith(b'"') else raw)
+        return read
     except msgspec.ValidationError:
-        return _body_with_odd_numbers(raw)
+        return _body_with_odd_numbers(raw, kind)
     except msgspec.DecodeError:
         if raw.startswith(b'"'):
             return None  # the string holds something else than JSON
         raise
 
 
-def _body_with_odd_numbers(raw: bytes) -> Body | None:
+def _body_with_odd_numbers(raw: bytes, kind: type[AnyBody]) -> AnyBody | None:
     """A number of 5,000 digits beside the answer does not cost the answer."""
     try:
-        return _read_body(mended(_read_text(raw).encode() if raw.startswith(b'"') else raw))
+        read: AnyBody = _reader(kind)(mended(_read_text(raw).encode() if raw.startswith(b'"') else raw))
     except ValueError:
         return None
+    return read
 
 
 def _flat_errors(body: Body | None, as_sent: msgspec.Raw, is_success: bool) -> list[object]:
