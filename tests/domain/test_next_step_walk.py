@@ -47,7 +47,6 @@ from nightmill.domain.step_facts import (
     TooLarge,
     Unanswered,
     Unreachable,
-    as_last_seen,
 )
 from nightmill.domain.steps import (
     ENDINGS,
@@ -63,7 +62,6 @@ from nightmill.domain.steps import (
     Step,
     Wait,
     WaitsFor,
-    in_words,
 )
 
 Combination = tuple[Facts, Seen, Rules, datetime]
@@ -222,32 +220,6 @@ def test_what_may_be_paid_for_is_given_up_only_where_it_is_absent_refused_or_its
             if step.why is GivenUp.ABSENT:
                 assert now >= START + rules.absent_after
                 assert step.discard_input == (rules.stages_input and facts.input_ref is not None)
-
-
-@pytest.mark.parametrize("facts", FACTS)
-def test_a_page_can_say_what_is_waited_for_without_asking_the_provider(facts: Facts) -> None:
-    step = next_step(facts, as_last_seen(facts), RULES, START + SECOND)
-    assert is_well_formed(step, facts, START + SECOND)
-    assert in_words(step)
-
-
-def test_every_step_can_be_said_in_words() -> None:
-    steps: list[Step] = [
-        StageInput(),
-        Create(),
-        LookUp(),
-        Poll(),
-        Poll(stop=True),
-        Collect(),
-        GiveUp(GivenUp.ABSENT),
-        AskPerson("It hangs.", "Ask.", "python -m nightmill status"),
-        Wait(WaitsFor.END, START, START + HOUR),
-        Done(ProviderBatchState.COLLECTED),
-    ]
-    assert all(in_words(step) for step in steps)
-    assert (
-        in_words(steps[-2]) == "it waits for the provider, to end the batch, until 2026-01-01 01:00 UTC at the latest"
-    )
 
 
 def test_the_table_reads_no_clock_file_or_environment() -> None:

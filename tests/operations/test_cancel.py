@@ -29,7 +29,7 @@ from nightmill.domain.maintenance import Action
 from nightmill.domain.states import BatchState
 from nightmill.operations import cancel as stage
 from nightmill.stages.run_shard import Finished, Waiting
-from nightmill.storage import provider_batches as sent
+from nightmill.storage import sending
 from nightmill.upkeep import wind_down
 
 CANCEL = "POST /v1/batches/{batch_id}/cancel"
@@ -89,7 +89,9 @@ def test_what_a_cancelled_batch_had_sent_is_stopped_and_its_answers_are_kept_for
     assert pipeline.sql("select count(*) from nightmill.dead_letter") == [(0,)]
     assert batch_of(pipeline, batch_id).state is BatchState.CANCELLED
     with pipeline.env.ledger() as conn:
-        assert sent.enqueued_tokens(conn, *pipeline.sql("select account, model from nightmill.provider_batch")[0]) == 0
+        assert (
+            sending.enqueued_tokens(conn, *pipeline.sql("select account, model from nightmill.provider_batch")[0]) == 0
+        )
 
 
 def test_a_provider_that_asks_to_be_left_alone_is_not_called_for_the_rest_of_the_shard(pipeline: Pipeline) -> None:
@@ -146,10 +148,10 @@ def test_tokens_of_a_cancelled_batch_count_until_it_is_stopped_and_not_for_ever(
     [(account, model, tokens)] = pipeline.sql("select account, model, prompt_tokens from nightmill.provider_batch")
     cancel(pipeline, batch_id)
     with pipeline.env.ledger() as conn:
-        assert sent.enqueued_tokens(conn, account, model) == tokens
+        assert sending.enqueued_tokens(conn, account, model) == tokens
         conn.commit()
         pipeline.sql("update nightmill.provider_batch set window_ends_at = now() - interval '1 hour'")
-        assert sent.enqueued_tokens(conn, account, model) == 0
+        assert sending.enqueued_tokens(conn, account, model) == 0
 
 
 def test_a_paused_workers_late_results_reach_neither_staging_nor_the_view(pipeline: Pipeline) -> None:

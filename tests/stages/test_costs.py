@@ -42,8 +42,9 @@ def lose_lines(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 
     def fetched(self: OpenAIBatches, name: str, ref: str, path: Path) -> ResultFile:
         file = real(self, name, ref, path)
-        first.append(ref)
-        if ref == first[0]:
+        if name == "output":
+            first.append(ref)
+        if first and ref == first[0]:
             path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[count:]))
         return file
 

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 
 from nightmill.console import reasons
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, receipt
 from nightmill.domain.states import ProviderBatchState
 from nightmill.jobs.rules.gaps import told
-from nightmill.stages.run_shard.resting import step_of
 from nightmill.storage import (
     batches,
     console_reads,
@@ -89,7 +87,7 @@ def batch_page(conn: Connection, dag_id: str, run_id: str, now: datetime) -> Bat
         at=now,
         batch=batch,
         request=console_reads.request(conn, batch.batch_id),
-        reasons=reasons.of_batch(batch, shards, sent, now, partial(step_of, conn)),
+        reasons=reasons.of_batch(batch, shards, sent, now),
         buckets=batches.bucket_counts(conn, batch.batch_id),
         gaps=batches.gaps_by_code(conn, batch.batch_id),
         gap_lines=told(gaps.facts(conn, batch.batch_id) or {}),
@@ -119,7 +117,7 @@ def shard_page(conn: Connection, payload_root: str, dag_id: str, shard_id: int, 
         at=now,
         batch=batch,
         shard=shard,
-        reasons=reasons.of_shard(batch, shard, sent, now, partial(step_of, conn)),
+        reasons=reasons.of_shard(batch, shard, sent, now),
         buckets=dict(console_reads.buckets(conn, *stretch)),
         evidence=sent,
         raw_files={one.provider_batch_id: _raw_files(payload_root, batch, one) for one in sent},

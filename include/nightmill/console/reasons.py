@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import assert_never
 
 from nightmill.domain.gates import GateName
 from nightmill.domain.progress import LATE
 from nightmill.domain.states import BatchState, ProviderBatchState, ShardState
-from nightmill.domain.steps import AskPerson, Step, Wait, in_words
 from nightmill.storage.batches import Batch
 from nightmill.storage.console_reads import Evidence, ShardStanding
 
@@ -23,20 +22,7 @@ SHARD_WORDS = {
 }
 
 
-_PLANNING = (
-    "The manifest is frozen. plan_shards reuses what was answered before and cuts the rest into shards; if that task "
-    "failed, its log says why."
-)
-_QUEUED = (
-    "Shards are planned. Nothing was sent yet: the first task of run_shard has not started. If preflight failed, its "
-    "log says why."
-)
-StepOf = Callable[[int, datetime], Step]  # what a provider batch, by its number, rests at
-
-
-def of_batch(
-    batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime, step_of: StepOf
-) -> list[str]:
+def of_batch(batch: Batch, shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime) -> list[str]:
     """What the batch waits for now."""
     match batch.state:
         case BatchState.CREATED if batch.freezing_failed:
@@ -44,11 +30,17 @@ def of_batch(
         case BatchState.CREATED:
             return [f"The source is being frozen ({batch.state_reason}). If its task failed, the task's log says why."]
         case BatchState.PLANNING:
-            return [_PLANNING]
+            return [
+                "The manifest is frozen. plan_shards reuses what was answered before and cuts the rest into shards; if "
+                "that task failed, its log says why."
+            ]
         case BatchState.QUEUED:
-            return [_QUEUED]
+            return [
+                "Shards are planned. Nothing was sent yet: the first task of run_shard has not started. If preflight "
+                "failed, its log says why."
+            ]
         case BatchState.RUNNING:
-            return _running(shards, evidence, now, step_of)
+            return _running(shards, evidence, now)
         case BatchState.VALIDATING:
             return [
                 "Every item is settled. What is left are the tasks behind run_shard: checks, gates, publish. If one of "
@@ -72,14 +64,12 @@ def of_batch(
             assert_never(batch.state)
 
 
-def of_shard(
-    batch: Batch, shard: ShardStanding, evidence: Sequence[Evidence], now: datetime, step_of: StepOf
-) -> list[str]:
+def of_shard(batch: Batch, shard: ShardStanding, evidence: Sequence[Evidence], now: datetime) -> list[str]:
     """What the shard waits for now."""
     if shard.ended or batch.ended:
         return [f"It waits for nothing: the shard is {SHARD_WORDS[shard.state]}, its batch {batch.state}."]
     lines = _blocked(batch) if batch.state is BatchState.BLOCKED else []
-    lines += [of_provider_batch(one, now, step_of) for one in evidence if one.live]
+    lines += [of_provider_batch(one, now) for one in evidence if one.live]
     if shard.failed_at is not None:
         return [*lines, *_failed(batch, shard, now)]
     if shard.state is ShardState.QUEUED:
@@ -126,14 +116,8 @@ def _due(shard: ShardStanding, wake_at: datetime, now: datetime) -> str:
     )
 
 
-def of_provider_batch(one: Evidence, now: datetime, step_of: StepOf) -> str:
-    """How one provider batch stands, what it waits for, and until when at the latest."""
-    step = step_of(one.provider_batch_id, now) if one.live else None
-    until = f" Next: {in_words(step)}." if isinstance(step, Wait | AskPerson) else ""
-    return _as_it_stands(one, now) + until
-
-
-def _as_it_stands(one: Evidence, now: datetime) -> str:
+def of_provider_batch(one: Evidence, now: datetime) -> str:
+    """What one provider batch waits for."""
     name = f"Provider batch {one.provider_batch_id}"
     match one.state:
         case ProviderBatchState.INTENT:
@@ -156,9 +140,7 @@ def _as_it_stands(one: Evidence, now: datetime) -> str:
             assert_never(one.state)
 
 
-def _running(
-    shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime, step_of: StepOf
-) -> list[str]:
+def _running(shards: Sequence[ShardStanding], evidence: Sequence[Evidence], now: datetime) -> list[str]:
     per_state = Counter(shard.state for shard in shards)
     words = ", ".join(f"{per_state[state]} {words}" for state, words in SHARD_WORDS.items() if per_state[state])
     lines = [f"{len(shards)} shard{'' if len(shards) == 1 else 's'}: {words}."]
@@ -166,7 +148,7 @@ def _running(
         lines.append(f"The task of shard {', '.join(failed)} failed: its page says why.")
     live = [one for one in evidence if one.live]
     if len(live) == 1:
-        return [*lines, of_provider_batch(live[0], now, step_of)]
+        return [*lines, of_provider_batch(live[0], now)]
     if live:
         done, total = sum(one.done for one in live), sum(one.requests for one in live)
         told = Counter(one.raw_status or one.state.lower() for one in live)

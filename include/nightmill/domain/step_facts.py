@@ -12,7 +12,7 @@ from enum import StrEnum
 from nightmill.domain.capabilities import Capabilities, Input
 from nightmill.domain.deadlines import NO_WINDOW, SLACK
 from nightmill.domain.limits import Dimensions, Limit
-from nightmill.domain.snapshots import Absent, BatchStatus, Snapshot, Stopped, Unclear
+from nightmill.domain.snapshots import Absent, Snapshot, Stopped, Unclear
 from nightmill.domain.states import ProviderBatchState
 
 
@@ -42,7 +42,6 @@ class Facts:
     submitted_at: datetime | None = None
     provider_id: str | None = None
     raw_status: str | None = None
-    status: BatchStatus | None = None
     unknown_since: datetime | None = None
     over_at: datetime | None = None
     ended_at: datetime | None = None
@@ -137,17 +136,6 @@ class Fetched:
 # None: nothing was asked in this wake-up so far. What changes its state (found, created, ended, collected) is recorded
 # at once and stands in the facts.
 Seen = Snapshot | Absent | Unclear | Unanswered | Unreachable | Refused | NoRoom | TooLarge | HeldBack | Fetched | None
-
-
-def as_last_seen(facts: Facts) -> Seen:
-    """What the last look told, as far as the row keeps it: for a page that says what is waited for and asks nobody."""
-    match facts.state:
-        case ProviderBatchState.CREATING:
-            return Absent()
-        case ProviderBatchState.SUBMITTED | ProviderBatchState.ENDED if facts.status is not None:
-            return Snapshot(facts.provider_id or "", facts.status, facts.raw_status or "")
-        case _:
-            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""What can happen next to one provider batch, as values: `next_step` chooses one, run_shard carries it out, and status,
-console and documentation say it in words.
+"""What can happen next to one provider batch, as values: `next_step` chooses one, run_shard carries it out, and the
+table of waits says what ends it.
 """
 
 from __future__ import annotations
@@ -170,26 +170,3 @@ ENDINGS: Mapping[WaitsFor, Ending] = {
         "BLOCKED",
     ),
 }
-
-
-def in_words(step: Step) -> str:
-    """What happens next, for the page of a shard: a clause that goes on behind `next: `."""
-    match step:
-        case StageInput():
-            return "its requests are brought to the provider"
-        case Create():
-            return "its create call goes out"
-        case LookUp():
-            return "the provider is asked whether it took the batch"
-        case Poll(stop=stop):
-            return "the provider is asked to stop it" if stop else "the provider is asked how it stands"
-        case Collect():
-            return "its results are collected"
-        case GiveUp(why=why):
-            return f"it is given up ({why}); its items are sent again if they may"
-        case AskPerson(cause=cause, command=command):
-            return f"a person: {cause} `{command}`"
-        case Wait(what=what, latest=latest):
-            return f"it waits for {what}, until {latest:%Y-%m-%d %H:%M} UTC at the latest"
-        case Done(state=state):
-            return f"nothing: it is {state}"

@@ -40,7 +40,6 @@ def facts_of(one: ProviderBatch, *, is_probe: bool = False) -> Facts:
         submitted_at=one.submitted_at,
         provider_id=one.provider_id,
         raw_status=one.raw_status,
-        status=one.status,
         unknown_since=one.unknown_since,
         over_at=one.over_at,
         ended_at=one.ended_at,
