@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from nightmill.checks.containment import ANSWER_RAISED, INPUT_RAISED
 from nightmill.checks.port import Check, Code
 from nightmill.checks.registry import ANSWER_CHECKS, INPUT_CHECKS
-from nightmill.domain.failures import RULES, Action, FailureClass
+from nightmill.domain.failure_rules import RULES
+from nightmill.domain.failures import Action, FailureClass
 
 PAGE = "failures.md"
 _INTRODUCTION = """# What nightmill makes of a failure
 
-Written by `make docs` from the rules in [failures.py](../../include/nightmill/domain/failures.py) and the checks in
+Written by `make docs` from [failure_rules.py](../../include/nightmill/domain/failure_rules.py) and the checks in
 [registry.py](../../include/nightmill/checks/registry.py); do not edit it. The class of a failure decides what happens
 next. It stands with its code beside every attempt and every dead letter.
 """

@@ -6,21 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmill.domain.endings import Ending
-from nightmill.domain.failures import (
-    ENDINGS,
-    MESSAGE_LIMIT,
-    RULES,
-    Failure,
-    FailureClass,
-    Instead,
-    Seen,
+from nightmill.domain.classification import (
     classify,
     classify_line_error,
     classify_unfinished_answer,
     lost_line,
     never_processed,
 )
+from nightmill.domain.endings import Ending
+from nightmill.domain.failure_rules import ENDINGS, RULES, Symptoms
+from nightmill.domain.failures import MESSAGE_LIMIT, Failure, FailureClass, Instead
 from nightmill.providers.endings import ending
 
 TRANSIENT, CAPACITY, INPUT = FailureClass.TRANSIENT, FailureClass.CAPACITY, FailureClass.INPUT
@@ -127,9 +122,9 @@ def test_the_broader_word_of_an_error_counts_where_its_code_says_little() -> Non
 
 
 def test_nothing_failed_where_nothing_was_seen_and_every_rule_decides_something() -> None:
-    assert classify(Seen()) is None
-    assert classify(Seen(batch_status="running")) is None
-    assert classify(Seen(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
+    assert classify(Symptoms()) is None
+    assert classify(Symptoms(batch_status="running")) is None
+    assert classify(Symptoms(batch_status="unknown")) == Failure(FailureClass.UNKNOWN, "unknown_status", "")
     assert {rule.kind for rule in (*RULES, *ENDINGS)} == set(FailureClass) - {FailureClass.SINK}
 
 

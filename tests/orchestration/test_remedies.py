@@ -23,7 +23,9 @@ ROLES = {
     "nightmill_owner", "nightmill_writer", "nightmill_reader", "nightmill_console", "nightmill_view_owner",
     "nightmill_reviewer",
 }  # fmt: skip
-CONNECTIONS = {"nightmill_db", "nightmill_owner", "nightmill_provider", "nightmill_demo_source"}
+CONNECTIONS = {
+    "nightmill_db", "nightmill_owner", "nightmill_provider", "nightmill_anthropic", "nightmill_demo_source",
+}  # fmt: skip
 OTHERS = {  # pools, plugins, a variable, the demo's database, examples of logins and jobs
     "nightmill_batch", "nightmill_online", "nightmill_access", "nightmill_console", "nightmill_listener",
     "nightmill_deployment", "nightmill_demo", "nightmill_job", "nightmill_my_job", "nightmill_token",

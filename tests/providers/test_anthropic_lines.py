@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from nightmill.domain.classification import classify_line_error, never_processed
 from nightmill.domain.endings import Ending
-from nightmill.domain.failures import classify_line_error, never_processed
 from nightmill.providers.answers import Answer, Failed, Said, Unreadable, Usage
 from nightmill.providers.anthropic.envelope import unwrap
 from nightmill.providers.connection import RequestSpec

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nightmill.checks.port import NOTHING, AnswerCheck, AnswerRun, AnswerSubject, Code, Finding, Need
-from nightmill.domain.failures import ENDINGS, classify_unfinished_answer
+from nightmill.domain.classification import classify_unfinished_answer
+from nightmill.domain.failure_rules import ENDINGS
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.rules.repair import is_truncation
 

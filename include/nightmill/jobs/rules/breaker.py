@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nightmill.domain.failures import CONFLICTING_LINES, FailureClass
+from nightmill.domain.failure_rules import CONFLICTING_LINES
+from nightmill.domain.failures import FailureClass
 from nightmill.jobs.settings.retry_settings import Breaker
 
 FEWEST = 10  # of fewer requests, each may well be wrong by itself

@@ -13,8 +13,9 @@ from typing import Any
 
 import anthropic
 
+from nightmill.domain.classification import classify_line_error
 from nightmill.domain.errors import NightmillError, ProviderRefused, ProviderUnavailable
-from nightmill.domain.failures import FailureClass, classify_line_error
+from nightmill.domain.failures import FailureClass
 from nightmill.domain.foreign_faults import untrusted
 from nightmill.domain.limits import Dimensions, Limit, limit_of
 from nightmill.providers.anthropic.client import workspace_of

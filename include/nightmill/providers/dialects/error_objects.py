@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nightmill.domain.error_words import status_in
-from nightmill.domain.failures import NO_CODE
+from nightmill.domain.failure_rules import NO_CODE
 from nightmill.providers.answers import Failed, Usage
 from nightmill.providers.cleaning import json_value, prose, word
 

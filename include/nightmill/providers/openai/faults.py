@@ -13,8 +13,9 @@ from typing import Any
 
 import openai
 
+from nightmill.domain.classification import classify_line_error
 from nightmill.domain.errors import NightmillError, ProviderRefused, ProviderUnavailable
-from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.foreign_faults import untrusted
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.wording import START_ANEW

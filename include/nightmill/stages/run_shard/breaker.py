@@ -11,14 +11,15 @@ from datetime import timedelta
 from pathlib import Path
 
 from nightmill.domain.errors import Blocked
-from nightmill.domain.failures import NEVER_EXECUTED, FailureClass
+from nightmill.domain.failure_rules import NEVER_EXECUTED
+from nightmill.domain.failures import FailureClass
 from nightmill.domain.wording import counted
 from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first, needed
 from nightmill.jobs.rules.repair import is_truncation
 from nightmill.stages.run_shard.result_lines import places
 from nightmill.stages.run_shard.results import ResultReader
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import breakers, settlement
+from nightmill.storage import attempts, breakers
 from nightmill.storage.breakers import Kind
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
@@ -57,11 +58,11 @@ def look(wake_up: WakeUp, one: ProviderBatch, files: Sequence[Path]) -> bool:
     before = standing.since is not None and one.intent_at <= standing.since
     if judged or before:
         with reading(conn):
-            return standing.verdict in (Verdict.OPEN, Verdict.PROBING) and settlement.untried(conn, one)
+            return standing.verdict in (Verdict.OPEN, Verdict.PROBING) and attempts.untried(conn, one)
     with reading(conn):
         earlier = breakers.count(conn, batch_id, standing.since, but=one.provider_batch_id)
         sampled = _sample(wake_up, one, files)
-        untried = settlement.untried(conn, one)
+        untried = attempts.untried(conn, one)
     count = earlier + sampled.count
     verdict = judge(count, wake_up.live.breaker, to_send, probing=probing, mending=sampled.mending)
     if verdict is not standing.verdict:

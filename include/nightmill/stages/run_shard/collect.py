@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from nightmill.domain.classification import lost_line
 from nightmill.domain.errors import (
     AnswerTooLarge,
     Blocked,
@@ -18,13 +19,13 @@ from nightmill.domain.errors import (
     StaleWriter,
     Unstorable,
 )
-from nightmill.domain.failures import FailureClass, does_not_fit, lost_line
+from nightmill.domain.failures import FailureClass, does_not_fit
 from nightmill.jobs.rules.breaker import Verdict
 from nightmill.providers.port import ResultFile
 from nightmill.stages.run_shard import breaker
 from nightmill.stages.run_shard.results import ResultReader
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import breakers, fence, payloads, provider_batches, settlement
+from nightmill.storage import attempts, breakers, fence, payloads, provider_batches, settlement
 from nightmill.storage.breakers import Kind
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
@@ -45,7 +46,7 @@ class Collection:
         self._batch = one
         self._files = _ResultFiles(wake_up, one)
         with reading(wake_up.conn):
-            self._reader = ResultReader(wake_up, one, settlement.attempted(wake_up.conn, one))
+            self._reader = ResultReader(wake_up, one, attempts.attempted(wake_up.conn, one))
         self._disagreement = ""
 
     def fetch(self) -> int:

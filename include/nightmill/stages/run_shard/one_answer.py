@@ -6,8 +6,10 @@ from collections.abc import Hashable, Sequence
 
 import msgspec
 
+from nightmill.domain.classification import classify_unfinished_answer
 from nightmill.domain.endings import Ending
-from nightmill.domain.failures import CONFLICTING_LINES, NO_CODE, FailureClass, classify_unfinished_answer
+from nightmill.domain.failure_rules import CONFLICTING_LINES, NO_CODE
+from nightmill.domain.failures import FailureClass
 from nightmill.providers.answers import Answer, Failed, Said, Vector
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from nightmill.domain.classification import classify_line_error
 from nightmill.domain.errors import Blocked
-from nightmill.domain.failures import Failure, FailureClass, classify_line_error
+from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.snapshots import Complaint
 from nightmill.domain.states import ProviderBatchState
@@ -19,11 +20,12 @@ from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.named_lines import Judged, Named, named_by
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import provider_batches, settlement
+from nightmill.storage import attempts, provider_batches, settlement
+from nightmill.storage.attempts import FailedItem
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch, Refusal
 from nightmill.storage.session import reading
-from nightmill.storage.settlement import Arrival, FailedItem
+from nightmill.storage.settlement import Arrival
 
 # Complaints about what all lines of a job share, even where the provider names the first line that has it.
 SHARED_CODES = {
@@ -121,7 +123,7 @@ def _words(words: Iterable[str]) -> str:
 def _cut_out(wake_up: WakeUp, one: ProviderBatch, named: Named) -> ProviderBatch:
     """Give up what is surely bad, and note what is to be tested apart from the others."""
     with writing(wake_up.conn, wake_up.holder):
-        done = settlement.attempted(wake_up.conn, one)  # by a worker that was killed before it could abandon the file
+        done = attempts.attempted(wake_up.conn, one)  # by a worker that was killed before it could abandon the file
         arrivals = [
             Arrival(ordinal, failure, sent_upstream=False)
             for ordinal, failure in named.bad.items()

@@ -20,9 +20,9 @@ from nightmill.stages.run_shard.one_answer import one_of
 from nightmill.stages.run_shard.result_lines import places
 from nightmill.stages.run_shard.wake_up import WakeUp
 from nightmill.storage import payloads, provider_batches
+from nightmill.storage.attempts import FailedItem
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.session import reading
-from nightmill.storage.settlement import FailedItem
 
 
 class Rejected(msgspec.Struct, frozen=True):

@@ -9,10 +9,10 @@ from pathlib import Path
 from nightmill.stages.run_shard.record_ids import record_id
 from nightmill.stages.run_shard.request_builder import Request, RequestBuilder
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import payloads, settlement
+from nightmill.storage import attempts, payloads
+from nightmill.storage.attempts import FailedItem
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.session import reading
-from nightmill.storage.settlement import FailedItem
 
 _BUFFER_BYTES = 1024 * 1024  # the default makes a system call for every few lines
 
@@ -75,7 +75,7 @@ def rerender(wake_up: WakeUp, one: ProviderBatch) -> RequestFile:
     """The same file once more, after a worker died before its upload was recorded."""
     wanted = dict.fromkeys(one.carries(), 0)
     with reading(wake_up.conn):
-        failed = settlement.failed_items(wake_up.conn, one.batch_id, one.ordinals)
+        failed = attempts.failed_items(wake_up.conn, one.batch_id, one.ordinals)
     path = wake_up.directory / f"{one.token}.jsonl"
     with path.open("wb", _BUFFER_BYTES) as file:
         for _, request in _requests(wake_up, one.token, wanted, failed):

@@ -13,7 +13,7 @@ from nightmill.jobs.tokens import TokenCounter
 from nightmill.services.environment import token_counter
 from nightmill.stages.run_shard.rejected_answers import RejectedAnswers
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage.settlement import FailedItem
+from nightmill.storage.attempts import FailedItem
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

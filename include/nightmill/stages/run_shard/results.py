@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from nightmill.checks.checker import Checker
+from nightmill.domain.classification import classify_line_error, never_processed
 from nightmill.domain.endings import Ending
 from nightmill.domain.errors import AnswerTooLarge
-from nightmill.domain.failures import Failure, classify_line_error, never_processed
+from nightmill.domain.failures import Failure
 from nightmill.domain.outcomes import Accepted, Verdict
 from nightmill.jobs.rules.repair import is_truncation, output_reserve
 from nightmill.providers.answers import Failed, ResultLine, Said, Unreadable, Vector
@@ -29,9 +30,10 @@ from nightmill.stages.run_shard.one_answer import one_of
 from nightmill.stages.run_shard.record_ids import ordinal_of
 from nightmill.stages.run_shard.result_lines import places, spoken_of
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import payloads, settlement
+from nightmill.storage import attempts, payloads
+from nightmill.storage.attempts import FailedItem
 from nightmill.storage.provider_batches import ProviderBatch
-from nightmill.storage.settlement import Arrival, FailedItem
+from nightmill.storage.settlement import Arrival
 
 SPARE_LINES = 100_000  # beyond ten for each request: what a file may hold, and what memory is for
 MOST_DISTINCT = 16  # lines of one item that are compared; so many differing ones are a conflict whatever follows
@@ -159,7 +161,7 @@ class ResultReader:
         if not is_truncation(verdict.kind, verdict.code):
             return None
         if self._earlier is None:
-            self._earlier = settlement.failed_items(self._wake_up.conn, self._batch.batch_id, self._batch.ordinals)
+            self._earlier = attempts.failed_items(self._wake_up.conn, self._batch.batch_id, self._batch.ordinals)
         cut = self._earlier[ordinal].truncations if ordinal in self._earlier else 0
         asked, live = self._wake_up.pinned.job, self._wake_up.live
         return output_reserve(asked, live, cut + 1) > output_reserve(asked, live, cut)

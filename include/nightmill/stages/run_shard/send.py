@@ -12,13 +12,13 @@ from nightmill.domain.backoff import retry_delay_s
 from nightmill.domain.failures import Failure, FailureClass
 from nightmill.stages.run_shard import breaker, follow, refused_file, render, throttle
 from nightmill.stages.run_shard.wake_up import WakeUp
-from nightmill.storage import breakers, provider_batches, reuse, sending, settlement
+from nightmill.storage import attempts, breakers, provider_batches, reuse, sending, settlement
+from nightmill.storage.attempts import FailedItem
 from nightmill.storage.fence import writing
 from nightmill.storage.provider_batches import ProviderBatch
 from nightmill.storage.ranges import multirange
 from nightmill.storage.sending import Intent
 from nightmill.storage.session import reading
-from nightmill.storage.settlement import FailedItem
 
 
 def send_due(wake_up: WakeUp, unsettled: Mapping[int, int]) -> None:
@@ -34,7 +34,7 @@ def send_due(wake_up: WakeUp, unsettled: Mapping[int, int]) -> None:
     if wake_up.send_nothing:
         return
     with reading(wake_up.conn):
-        failed = settlement.failed_items(wake_up.conn, wake_up.batch.batch_id, multirange(wanted))
+        failed = attempts.failed_items(wake_up.conn, wake_up.batch.batch_id, multirange(wanted))
         former = provider_batches.of_shard(wake_up.conn, wake_up.shard.shard_id)
     _postpone(wake_up, wanted, failed)
     rest, groups = refused_file.split_suspects(wanted, former, failed)
