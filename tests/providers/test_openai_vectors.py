@@ -9,7 +9,7 @@ import pytest
 from providers.openai_talk import said_in, used
 
 from nightmill.providers.answers import Answer, Failed, Usage, Vector
-from nightmill.providers.dialects.openai_replies import PROTOCOL_ERROR
+from nightmill.providers.dialects.careful_replies import PROTOCOL_ERROR
 
 VECTOR = [0.25, -1.0, 3]
 
