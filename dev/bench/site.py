@@ -44,6 +44,7 @@ provider:
   model: echo-1
   parameters: {max_completion_tokens: 400}
   poll_interval_s: 1
+breaker: {pilot_above_items: null}
 publish: {view: bench}
 """
 PROMPT = "Summarise this document.\n\n{{ body }}\n"

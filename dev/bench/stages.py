@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dev.bench.site import Site
+from nightmill.domain.gates import GateName
 
 Work = Callable[[], Any]
 
@@ -82,24 +83,19 @@ def reconcile(site: Site) -> Work:
 
 
 def check_staging(site: Site) -> Work:
-    """Great Expectations."""
-    import great_expectations  # noqa: F401
-
-    from nightmill.stages import check_staging as stage
-
+    """The checks of staged rows: Great Expectations where the job has expectations."""
     batch_id = newest_batch(site)
-    return lambda: stage.run(site.environment, site.job, batch_id)
+    return lambda: _asked(site, GateName.CHECK_STAGING, batch_id)
 
 
 def publish(site: Site) -> Work:
     """The flip."""
-    from nightmill.stages import judge
     from nightmill.stages import publish as stage
 
     batch_id = newest_batch(site)
-    judge.run(site.environment, "compare", batch_id)
-    judge.run(site.environment, "approve", batch_id)
-    return lambda: _shown(stage.run(site.environment, batch_id, "bench"))
+    _asked(site, GateName.COMPARE, batch_id)
+    _asked(site, GateName.APPROVE, batch_id)
+    return lambda: _shown(stage.run(site.environment, site.job, batch_id, "bench"))
 
 
 def report(site: Site) -> Work:
@@ -108,6 +104,12 @@ def report(site: Site) -> Work:
 
     batch_id = newest_batch(site)
     return lambda: stage.run(site.environment, batch_id).counts
+
+
+def _asked(site: Site, gate: GateName, batch_id: int) -> str:
+    from nightmill.gates import driver, registry
+
+    return str(driver.run(site.environment, site.job, batch_id, registry.named(gate)))
 
 
 def _shown(published: Any) -> int:

@@ -98,7 +98,7 @@ def test_a_good_folder_has_no_mistakes_and_no_warnings() -> None:
         ("publish:\n", "retry: 3\npublish:\n", "job.yaml:16: retry: expected a mapping of keys and values, found a whole number"),
         ("publish:\n", "tags: demo\npublish:\n", "job.yaml:16: tags: expected a list, found text"),
         ("  conn_id: source", "  kind: postgre\n  conn_id: source", "job.yaml:3: source.kind: expected one of postgres; did you mean 'postgres'?"),
-        ("  conn_id: provider", "  adapter: opnai\n  conn_id: provider", "job.yaml:10: provider.adapter: there is no provider adapter 'opnai'; did you mean 'openai'?"),
+        ("  conn_id: provider", "  adapter: opnai\n  conn_id: provider", "job.yaml:10: provider.adapter: expected one of anthropic, openai; did you mean 'openai'?"),
         ("view: things", "view: Things-1", f"job.yaml:17: publish.view: expected {A_NAME}"),
         ("view: things", "view: 2026", f"job.yaml:17: publish.view: expected {A_NAME}, found a whole number"),
         ("conn_id: provider", "conn_id: my provider", "job.yaml:10: provider.conn_id: expected a connection's id of letters, digits and _ . -, at most 200 characters"),

@@ -49,7 +49,7 @@ def test_a_job_for_the_messages_api_has_no_mistakes_and_no_warnings() -> None:
         ("thinking: {type: adaptive}", "stop: [END]", "job.yaml:11: provider.parameters.stop: is a parameter of another provider's requests: every request with it would fail"),
         ("thinking: {type: adaptive}", "output_config: {format: {type: json_schema}}", "job.yaml:11: provider.parameters.output_config.format: competes with the schema of output.py, which nightmill asks for"),
         ("  max_output_tokens: 100\n", "", "job.yaml:6: provider.max_output_tokens: the adapter anthropic needs a limit to the tokens of each answer"),
-        ("adapter: anthropic", "adapter: antropic", "job.yaml:7: provider.adapter: there is no provider adapter 'antropic'; did you mean 'anthropic'?"),
+        ("adapter: anthropic", "adapter: antropic", "job.yaml:7: provider.adapter: expected one of anthropic, openai; did you mean 'anthropic'?"),
     ],
 )  # fmt: skip
 def test_what_would_fail_in_every_request_is_a_mistake_with_its_line(old: str, new: str, said: str) -> None:

@@ -15,7 +15,16 @@ import openai
 
 from nightmill.domain.capabilities import Capabilities
 from nightmill.domain.errors import NightmillError, ProviderRefused
-from nightmill.domain.snapshots import Absent, BatchStatus, Found, LookupResult, Snapshot, Stopped, Unclear
+from nightmill.domain.snapshots import (
+    Absent,
+    BatchStatus,
+    Found,
+    LookupResult,
+    Snapshot,
+    Stopped,
+    Unclear,
+    holds_answers,
+)
 from nightmill.providers.answers import Reply, Unreadable
 from nightmill.providers.call_faults import malformed, submit_unknown
 from nightmill.providers.cleaning import as_sent, identifier
@@ -161,8 +170,9 @@ class OpenAIBatches:
             raise
 
     def results(self, provider_id: str, refs: Mapping[str, str], folder: Path, stem: str) -> Results:
-        """Nobody says how many lines a file has; its size is checked."""
-        return Results([self._fetched(name, ref, folder / f"{stem}.{name}") for name, ref in refs.items()])
+        """Answers first. Nobody says how many lines a file has; its size is checked."""
+        named = sorted(refs.items(), key=lambda one: not holds_answers(one[0]))
+        return Results([self._fetched(name, ref, folder / f"{stem}.{name}") for name, ref in named])
 
     def _fetched(self, name: str, ref: str, path: Path) -> ResultFile:
         return ResultFile(name, path, FileDownload(self._client, self._connection, ref, path).run())
