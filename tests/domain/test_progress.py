@@ -16,7 +16,7 @@ from nightmill.domain.progress import (
     seconds_left,
     waiting,
 )
-from nightmill.domain.wording import counted, dollars, duration
+from nightmill.domain.wording import dollars, duration, pluralised
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = BEGAN + timedelta(minutes=10)
@@ -40,7 +40,7 @@ def test_the_line_says_shards_items_what_runs_at_the_provider_and_the_time_left(
 def test_one_of_a_thing_is_not_written_in_the_plural() -> None:
     one = Progress((ShardCount("RUNNING", 1, 1),), (ProviderBatchCount("CREATING", None, 1, 1, 0),), BEGAN)
     assert one_line(one, NOW) == "0 of 1 shard settled; 0 of 1 item answered; 1 provider batch creating"
-    assert [counted(n, "batch") for n in (0, 1, 2_000)] == ["0 batches", "1 batch", "2,000 batches"]
+    assert [pluralised(n, "batch") for n in (0, 1, 2_000)] == ["0 batches", "1 batch", "2,000 batches"]
 
 
 def test_nothing_to_send_and_nothing_left_are_said() -> None:

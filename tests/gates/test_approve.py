@@ -16,7 +16,7 @@ from nightmill.domain.states import BatchState
 from nightmill.gates import approve as gate
 from nightmill.gates import compare, question_text
 from nightmill.gates.port import Passed, Verdict, Waiting
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.operations import replay
 from nightmill.stages import publish
 from nightmill.storage.batches import Batch
@@ -89,7 +89,7 @@ def test_a_rejection_revokes_the_answers_of_the_batch_where_the_job_says_so(pipe
         ("5",)
     ]
     with pytest.raises(Terminal, match="were revoked when anna rejected it"):
-        replay.look(pipeline.env, pipeline.live, batch.batch_id, Choice())
+        replay.look(pipeline.env, pipeline.live, batch.batch_id, DeadLetterFilter())
     assert pipeline.sql("select distinct batch_id from results.notes") == [(shown,)]
     again = settled(pipeline, "run-3")
     assert batch_of(pipeline, again.batch_id).counts == {"reused": 15, "accepted": 5}

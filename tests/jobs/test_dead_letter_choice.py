@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nightmill.domain.errors import ConfigError
-from nightmill.jobs.rules.dead_letters import Choice, breaches, by_reason
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter, breaches, by_reason
 from nightmill.jobs.settings.job import DeadLetterLimits
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -23,12 +23,12 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
     ],
 )
 def test_a_choice_survives_the_way_through_json(given: dict[str, Any]) -> None:
-    assert Choice.of_json(given).as_json() == given
+    assert DeadLetterFilter.of_json(given).as_json() == given
 
 
 def test_no_choice_is_the_choice_of_all() -> None:
-    assert Choice.of_json(None) == Choice()
-    assert set(Choice().conditions.values()) == {None}
+    assert DeadLetterFilter.of_json(None) == DeadLetterFilter()
+    assert set(DeadLetterFilter().conditions.values()) == {None}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_no_choice_is_the_choice_of_all() -> None:
 )
 def test_a_choice_that_is_not_understood_names_the_key_and_repeats_no_value(given: Any, word: str) -> None:
     with pytest.raises(ConfigError, match=f"not understood: {word}") as caught:
-        Choice.of_json(given)
+        DeadLetterFilter.of_json(given)
     assert "CANARY" not in str(caught.value)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from support.pipeline import Pipeline
 from support.replays import BAD_INPUT, FILTERED, replayed, take_over, with_dead_letters
@@ -11,7 +13,7 @@ from nightmill.domain.errors import Blocked, Terminal
 from nightmill.domain.failures import FailureClass
 from nightmill.domain.keys import KeyMaker
 from nightmill.domain.states import BatchState
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.operations import replay
 
 
@@ -59,7 +61,10 @@ def test_what_was_not_chosen_stays_a_dead_letter_with_its_origin_and_its_time(pi
 
 def test_each_condition_chooses(pipeline: Pipeline) -> None:
     parent = with_dead_letters(pipeline, BAD_INPUT, FILTERED)
-    look = lambda **choice: replay.look(pipeline.env, pipeline.live, None, Choice(**choice)).chosen.dead_letters  # noqa: E731
+
+    def look(**choice: Any) -> Any:
+        return replay.look(pipeline.env, pipeline.live, None, DeadLetterFilter(**choice)).chosen.dead_letters
+
     assert look() == {("input", "bad"): 4, ("policy", "content_filter"): 2}
     assert look(codes=["content_filter"]) == {("policy", "content_filter"): 2}
     assert look(ids=["doc-05"]) == {("input", "bad"): 1}

@@ -12,7 +12,7 @@ from support.steps import batch_of, publish_unchecked, run_unchecked
 
 from nightmill.domain.errors import Blocked, ConfigError, Terminal
 from nightmill.domain.states import BatchState
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.operations import replay, rollback
 from nightmill.operations.rollback import Done, Wish
 from nightmill.stages import preflight, publish
@@ -121,7 +121,7 @@ def test_a_batch_whose_answers_were_revoked_is_not_replayed(pipeline: Pipeline) 
     _, bad = two_versions(pipeline)
     roll_back(pipeline, revoke=True)
     with pytest.raises(Terminal, match=f"answers of batch {bad} were revoked: ann rolled back") as refused:
-        replay.look(pipeline.env, pipeline.live, bad, Choice())
+        replay.look(pipeline.env, pipeline.live, bad, DeadLetterFilter())
     assert refused.value.remedy == "Trigger a new run, which asks for them again."
 
 

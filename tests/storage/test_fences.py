@@ -64,7 +64,7 @@ def test_a_stale_writer_commits_nothing_after_a_cancel(ledger: Ledger) -> None:
         fence.quarantine(writer, holder, "results of a test", 10)
         writer.commit()
         with pytest.raises(StaleWriter, match="CANCELLED"):  # also when the code forgets to enter the fence
-            settlement.arrive(writer, one, map(accepted, range(10)), ledger.settling(batch))
+            settlement.settle_arrivals(writer, one, map(accepted, range(10)), ledger.settling(batch))
     assert ledger.sql("select count(*) from nightmill.outcome") == [(0,)]
     assert ledger.sql("select what, held_generation, rows from nightmill.quarantine") == [("results of a test", 1, 10)]
 
@@ -93,7 +93,7 @@ def test_a_chunk_being_written_is_waited_for_and_its_writer_refused_afterwards(l
         settlement.prepare(writer)
         writer.commit()
         fence.enter(writer, holder)
-        settlement.arrive(writer, one, map(accepted, range(10)), ledger.settling(batch))
+        settlement.settle_arrivals(writer, one, map(accepted, range(10)), ledger.settling(batch))
         cancelled = threading.Event()
 
         def cancel() -> None:
@@ -149,7 +149,7 @@ def test_cancel_gets_through_within_two_seconds_while_eight_writers_ingest(ledge
                 for first in range(shard.first_ordinal, shard.last_ordinal + 1, CHUNK):
                     fence.enter(conn, holder)
                     chunk = map(accepted, range(first, min(first + CHUNK, shard.last_ordinal + 1)))
-                    settlement.arrive(conn, one, chunk, ledger.settling(batch))
+                    settlement.settle_arrivals(conn, one, chunk, ledger.settling(batch))
                     conn.commit()
                     committed[number] += CHUNK
                 raise AssertionError("the writer ran out of work before the cancel")
@@ -219,7 +219,7 @@ def test_state_edges_takeovers_and_cancels_never_deadlock(ledger: Ledger) -> Non
             settlement.prepare(conn)
             fence.enter(conn, holder)
             lost = Arrival(first, Failure(FailureClass.TRANSIENT, "lost_line", "x"))
-            settlement.arrive(conn, made, [lost], ledger.settling(batch))
+            settlement.settle_arrivals(conn, made, [lost], ledger.settling(batch))
             conn.commit()
             provider_batches._edge(conn, holder, made, ProviderBatchState.ABANDONED, "test")
             shards._edge(conn, taken, holder, ShardState.RETRY_WAIT, "test")

@@ -10,7 +10,7 @@ import pytest
 from support.figures import note
 from support.ledger import Ledger
 
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.operations import replay
 from nightmill.services.environment import Environment
 from nightmill.stages import plan
@@ -46,7 +46,7 @@ def with_dead_letters(ledger: Ledger, items: int) -> int:
 def test_a_parent_is_taken_over_set_by_set(ledger: Ledger, items: int, tmp_path: Path) -> None:
     parent = with_dead_letters(ledger, items)
     env = Environment(ledger.writer_dsn, PayloadStore(f"file://{tmp_path}"), cast(Any, None))
-    request = replay.ReplayRequest("nightmill_notes", "replay", True, parent, Choice(), False, None, None)
+    request = replay.ReplayRequest("nightmill_notes", "replay", True, parent, DeadLetterFilter(), False, None, None)
     began = time.perf_counter()
     child = replay.run(env, ledger.job, request).batch_id
     taken_over = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.operations import replay
 from nightmill.stages import report
 from nightmill.storage.batches import Batch
@@ -39,7 +39,7 @@ def take_over(
         run_id=run_id,
         first_try=first_try,
         parent_id=parent,
-        choice=Choice(**choice),
+        choice=DeadLetterFilter(**choice),
         dry_run=False,
         note="the fault is gone",
         requested_by="tester",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from nightmill.domain.comparison import ALL, Part, Side
 from nightmill.domain.intervals import Interval
-from nightmill.domain.wording import aligned, counted, cut, duration
+from nightmill.domain.wording import aligned, duration, pluralised, truncated
 from nightmill.gates.compare_verdict import accuracy
 from nightmill.gates.comparing import Comparison
 from nightmill.operations import compare
@@ -42,18 +42,18 @@ def text(made: Comparison) -> Iterator[str]:
     if slices:
         header = ("slice", "in both", "agree", "accepted A", "accepted B", "$/item A", "$/item B")
         shown = sorted(slices, key=lambda one: (one.by, -made.parts[one].kept, one.name))[:MOST_SLICES]
-        yield from aligned([header, *((cut(str(one), _NAME), *_slice(made.parts[one])) for one in shown)])
+        yield from aligned([header, *((truncated(str(one), _NAME), *_slice(made.parts[one])) for one in shown)])
     if len(slices) > MOST_SLICES:
         yield f"{len(slices) - MOST_SLICES:,} more slices: see --json"
     if made.findings:
-        yield f"{counted(len(made.findings), 'limit')} of compare in job.yaml that B breaks:"
+        yield f"{pluralised(len(made.findings), 'limit')} of compare in job.yaml that B breaks:"
         yield from (f"  {one}" for one in made.findings[:MOST_SLICES])
 
 
 def _whole(made: Comparison) -> Iterator[tuple[str, str, str]]:
     part, old, new = made.parts[ALL], made.old, made.new
     assert old is not None
-    yield "model", cut(old.model, 30), cut(new.model, 30)
+    yield "model", truncated(old.model, 30), truncated(new.model, 30)
     yield "prompt version", old.prompt_version[:12], new.prompt_version[:12]
     numbers: list[tuple[str, Callable[[Side], str]]] = [
         ("items", lambda side: f"{side.items:,}"),
@@ -80,7 +80,7 @@ def _fields(made: Comparison) -> Iterator[tuple[str, str, str, str, str]]:
         before = accuracy(rule, part.before.get(rule.name), made.confidence)
         now = accuracy(rule, part.scores.get(rule.name), made.confidence)
         agrees = _percent(part.kept - part.field_changed[rule.name], part.kept)
-        yield cut(rule.name, _NAME), agrees, f"{now.items:,}" if now else "–", _between(before), _between(now)
+        yield truncated(rule.name, _NAME), agrees, f"{now.items:,}" if now else "–", _between(before), _between(now)
 
 
 def _slice(part: Part) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.suggestions import aside, listed
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.jobs.rules.gaps import Facts, told
 from nightmill.services.connections import environment_of
 from nightmill.stages.run_shard.record_ids import record_id
@@ -55,9 +55,9 @@ def _refuse_unknown(conn: Connection, scope: Scope) -> None:
         )
 
 
-def choice_of(arguments: argparse.Namespace) -> Choice:
+def choice_of(arguments: argparse.Namespace) -> DeadLetterFilter:
     """The conditions of a command line."""
-    return Choice(
+    return DeadLetterFilter(
         classes=arguments.classes,
         codes=arguments.codes,
         ended_as=arguments.ended_as,

@@ -12,7 +12,7 @@ from typing import Any
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.estimate import described
 from nightmill.domain.suggestions import aside, listed
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs import job_folders
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import read_all
@@ -58,11 +58,11 @@ def text(live: JobDefinition, forecast: Forecast, now: datetime) -> str:
     if chosen:
         lines.append(f"query parameters: {chosen}")
     if forecast.never_sent:
-        lines.append(f"{counted(forecast.never_sent, 'item')} never sent: blank, or longer than the context window")
+        lines.append(f"{pluralised(forecast.never_sent, 'item')} never sent: blank, or longer than the context window")
     if forecast.gave_up:
-        lines.append(f"{counted(forecast.gave_up, 'item')} gave up before under this contract and not asked again")
+        lines.append(f"{pluralised(forecast.gave_up, 'item')} gave up before under this contract and not asked again")
     if forecast.checked_again:
-        again = counted(forecast.checked_again, "stored answer")
+        again = pluralised(forecast.checked_again, "stored answer")
         lines.append(f"{again} of other rules than today's, counted as reused and checked again first")
     return "\n".join(lines)
 

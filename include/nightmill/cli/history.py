@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from nightmill.cli.rollback import hold_fields
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.operations import rollback as stage
 from nightmill.services.connections import environment_of
 from nightmill.storage.view_history import Event
@@ -33,7 +33,7 @@ def lines(one: Event) -> list[str]:
     mark = "*" if one.shown else " "
     head = f"{mark}{one.publish_seq:>5}  {one.published_at:%Y-%m-%d %H:%M} UTC  {one.kind:<9} {_what(one)}"
     rows = sum(one.counts.get(bucket, 0) for bucket in ("accepted", "reused"))
-    facts = [counted(rows, "row"), counted(one.gaps, "gap"), f"by {one.published_by}"]
+    facts = [pluralised(rows, "row"), pluralised(one.gaps, "gap"), f"by {one.published_by}"]
     if one.approved_by:
         facts.append(f"approved by {one.approved_by}")
     facts.append("rows kept" if one.kept else "rows no longer kept")
@@ -51,7 +51,7 @@ def _what(one: Event) -> str:
         interval = f" of {one.hold.interval[0].isoformat()}" if one.hold.interval else ""
         return f"took back {numbers or 'nothing'}{interval}"
     interval = f" of {one.interval_start.isoformat()}" if one.interval_start else ""
-    among = f", {counted(one.intervals, 'interval')} in all" if one.intervals > 1 else ""
+    among = f", {pluralised(one.intervals, 'interval')} in all" if one.intervals > 1 else ""
     return (f"batch {one.batch_id}{interval}" if one.batch_id else "") + among
 
 

@@ -8,7 +8,7 @@ import os
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.maintenance import Action, Sweep
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.operations import cancel as stage
 from nightmill.services.connections import OWNER, environment_of, from_variables
 from nightmill.storage.maintenance import isolated
@@ -67,7 +67,7 @@ def cancel(arguments: argparse.Namespace) -> int:
     print(f"{batch.job}: batch {batch.batch_id} {done} ({batch.state_reason})")
     if cancelled.in_flight:
         print(
-            f"{counted(cancelled.in_flight, 'provider batch')} at the provider: nightmill_maintenance, or `python -m "
-            "nightmill maintain`, stops and collects what is paid; later runs reuse it"
+            f"{pluralised(cancelled.in_flight, 'provider batch')} at the provider: nightmill_maintenance, or "
+            "`python -m nightmill maintain`, stops and collects what is paid; later runs reuse it"
         )
     return 0

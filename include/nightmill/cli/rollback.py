@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 from nightmill.cli.asking import sure, who
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.operations import rollback as stage
 from nightmill.operations.rollback import Done, Wish
 from nightmill.services.connections import environment_of
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _said(done: Done) -> str:
     lines = [f"done: results.{done.shown.view_name} shows publication {done.shown.publish_seq}"]
     if done.revoked is not None:
-        lines.append(f"{counted(done.revoked, 'answer')} revoked: later runs ask for them again")
+        lines.append(f"{pluralised(done.revoked, 'answer')} revoked: later runs ask for them again")
     lines.append(f"to let runs publish again: {done.hold.release}")
     return "\n".join([*lines, _NO_EVENT.format(view=done.shown.view_name)])
 

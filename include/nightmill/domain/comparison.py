@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, NamedTuple
 
 from nightmill.domain.field_measures import Measure, differ, score
-from nightmill.domain.wording import cut
+from nightmill.domain.wording import truncated
 
 By = Literal["all", "tenant", "domain", "length"]
 BANDS = (250, 1_000, 4_000, 16_000, 64_000)  # prompt tokens of the rendered request: where the next band begins
@@ -29,7 +29,7 @@ class Slice(NamedTuple):
     @property
     def short_name(self) -> str:
         """As it is shown: a tenant is what the source's column says."""
-        return cut(self.name, _MOST_OF_NAME)
+        return truncated(self.name, _MOST_OF_NAME)
 
 
 ALL = Slice("all", "")

@@ -9,7 +9,7 @@ from typing import Any
 
 from nightmill.domain.pricing import Price, batch_cost, list_cost
 from nightmill.domain.receipt import Tokens
-from nightmill.domain.wording import counted, dollars, duration
+from nightmill.domain.wording import dollars, duration, pluralised
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ def described(plan: Estimate, sent_at: datetime | None = None) -> list[str]:
     """The estimate in words, one line each; with a time of sending also when it will have finished."""
     money = f"at most {dollars(plan.batch_price)} without retries, {dollars(plan.list_price)} at list price"
     lines = [
-        f"estimate: {plan.to_send:,} of {counted(plan.planned, 'item')} to send in {counted(plan.shards, 'shard')}; "
-        f"{plan.settled:,} settled without a call, {plan.reused:,} of them reused",
+        f"estimate: {plan.to_send:,} of {pluralised(plan.planned, 'item')} to send in "
+        f"{pluralised(plan.shards, 'shard')}; {plan.settled:,} settled without a call, {plan.reused:,} of them reused",
         f"tokens: {plan.prompt_tokens:,} in, up to {plan.reserved_output_tokens:,} out",
         f"price: {money if plan.batch_price is not None else 'unknown, the model has none in nightmill.price'}",
     ]
     if plan.to_send:
         at = f"{sent_at + timedelta(seconds=plan.expected_seconds):%Y-%m-%d %H:%M} UTC" if sent_at else ""
         about = f"about {duration(plan.expected_seconds)} at the expected turnaround"
-        lines.append(f"finish: {counted(plan.waves, 'wave')}, {about}" + (f", {at} if sent now" if at else ""))
+        lines.append(f"finish: {pluralised(plan.waves, 'wave')}, {about}" + (f", {at} if sent now" if at else ""))
     return lines
 
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from nightmill.domain.errors import NightmillError, StaleWriter, Terminal, Transient
 from nightmill.domain.foreign_faults import described
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 
 
 class Sweep(StrEnum):
@@ -55,7 +55,7 @@ def refuse_failed(done: Iterable[Action]) -> None:
         return
     kind = Terminal if any(one.alert for one in failed) else Transient
     raise kind(
-        f"{counted(len(failed), 'part')} of this sweep failed; the others were done. The first one: {failed[0]}",
+        f"{pluralised(len(failed), 'part')} of this sweep failed; the others were done. The first one: {failed[0]}",
         "Mend what each of them names (select * from nightmill.maintenance_action where alert order by action_id "
         "desc); the next sweep tries again.",
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from nightmill.domain.states import ProviderBatchState, ShardState
-from nightmill.domain.wording import counted, duration
+from nightmill.domain.wording import duration, pluralised
 
 _ASKED = frozenset({ProviderBatchState.INTENT, ProviderBatchState.CREATING, ProviderBatchState.SUBMITTED})
 _CARRIED = _ASKED | {ProviderBatchState.ENDED}
@@ -118,11 +118,11 @@ def one_line(progress: Progress, now: datetime, unsettled: int | None = None, *,
     unsettled = progress.unsettled if unsettled is None else unsettled
     answered = progress.answered if unsettled is None else progress.answered_of(unsettled)
     parts = [
-        f"{settled} of {counted(total, 'shard')} settled",
-        f"{answered:,} of {counted(progress.to_send, 'item')} answered",
+        f"{settled} of {pluralised(total, 'shard')} settled",
+        f"{answered:,} of {pluralised(progress.to_send, 'item')} answered",
     ]
     parts += [
-        f"{counted(one.batches, 'provider batch')} {one.raw_status or one.state.lower()}"
+        f"{pluralised(one.batches, 'provider batch')} {one.raw_status or one.state.lower()}"
         for one in progress.provider_batches
         if one.state not in (ProviderBatchState.COLLECTED, ProviderBatchState.ABANDONED)
     ]
@@ -139,7 +139,7 @@ def repeats(progress: Progress) -> str:
     failed."""
     again = sum(one.again for one in progress.attempts)
     rounds = max((one.rounds for one in progress.attempts), default=0)
-    parts = [f"{counted(again, 'request')} sent again, round {rounds}"] if again else []
+    parts = [f"{pluralised(again, 'request')} sent again, round {rounds}"] if again else []
     failed = [f"{one.attempts:,} as {one.kind}" for one in progress.attempts if one.kind is not None]
     return "; ".join(parts + ([f"failed: {', '.join(failed)}"] if failed else []))
 
@@ -148,13 +148,13 @@ def refusals(progress: Progress) -> str:
     """`2 provider batches given up (create refused: token_limit_exceeded)`, the newest reason; empty for none."""
     given_up = [one for one in progress.provider_batches if one.state == ProviderBatchState.ABANDONED]
     batches = sum(one.batches for one in given_up)
-    return f"{counted(batches, 'provider batch')} given up ({given_up[-1].reason})" if batches else ""
+    return f"{pluralised(batches, 'provider batch')} given up ({given_up[-1].reason})" if batches else ""
 
 
 def waiting(progress: Progress, now: datetime) -> str:
     """What tells a wait from a hang: when the next shard looks again, and whose tasks have failed."""
     failed = sum(one.failed for one in progress.shards)
-    parts = [f"the task of {counted(failed, 'shard')} failed"] if failed else []
+    parts = [f"the task of {pluralised(failed, 'shard')} failed"] if failed else []
     due = min((one.wake_at for one in progress.shards if one.wake_at is not None), default=None)
     if due is not None and due > now:
         parts.append(f"looks again by {due:%H:%M:%S} UTC")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from nightmill.domain.pricing import Price, batch_cost, list_cost
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def in_words(used: Tokens) -> str:
 
 def odd_in_words(used: Tokens) -> list[str]:
     """A line about usage that cannot be and where to look at it; none where all can be."""
-    told = [counted(used.odd, "request")] if used.odd else []
-    told += [f"the totals of {counted(used.odd_reports, 'provider batch')}"] if used.odd_reports else []
+    told = [pluralised(used.odd, "request")] if used.odd else []
+    told += [f"the totals of {pluralised(used.odd_reports, 'provider batch')}"] if used.odd_reports else []
     if not told:
         return []
     where = "nightmill.attempt.odd_usage" if used.odd else "nightmill.provider_batch.usage"

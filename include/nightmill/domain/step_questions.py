@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from nightmill.domain.snapshots import Unclear
 from nightmill.domain.step_facts import Call, Facts, Refused, Rules
 from nightmill.domain.steps import AskPerson
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 
 UNKNOWN_STATUS = ", which nightmill does not know,"  # in the batch's reason while it waits for such a status
 
@@ -51,7 +51,7 @@ def cannot_tell(facts: Facts, seen: Unclear) -> AskPerson:
         where = f"Look there for a batch made from {facts.input_ref} or with the token {facts.token}."
     else:
         where = (
-            f"Look there for a batch of {counted(facts.requests, 'request')} with the token {facts.token}, or whose "
+            f"Look there for a batch of {pluralised(facts.requests, 'request')} with the token {facts.token}, or whose "
         )
         where += "ids begin with it."
     return AskPerson(
@@ -85,7 +85,7 @@ def unknown_status(facts: Facts, since: datetime, *, look_again: datetime) -> As
 
 def answers_unnamed(facts: Facts, rules: Rules) -> AskPerson:
     """Paid answers lie in results that the provider does not name. Asking for them again is a person's decision."""
-    answers = counted(facts.answered or 0, "answer")
+    answers = pluralised(facts.answered or 0, "answer")
     return AskPerson(
         f"{facts.name} ({facts.provider_id}) ended with {answers}, which are paid for, and names no results that hold "
         "them.",

@@ -7,12 +7,12 @@ from decimal import Decimal
 from itertools import zip_longest
 
 
-def cut(text: str, most: int) -> str:
+def truncated(text: str, most: int) -> str:
     """The text in at most that many characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def counted(number: int, noun: str) -> str:
+def pluralised(number: int, noun: str) -> str:
     """`1 shard`, `2,000 batches`: the noun in its number. Regular nouns only."""
     plural = noun + ("es" if noun.endswith(("ch", "s", "x")) else "s")
     return f"{number:,} {noun if number == 1 else plural}"
@@ -42,7 +42,7 @@ def aligned(rows: Sequence[Sequence[object]]) -> list[str]:
 def duration(seconds: float) -> str:
     """About how long, in the unit a person would use."""
     if seconds < 90:
-        return counted(max(1, round(seconds)), "second")
+        return pluralised(max(1, round(seconds)), "second")
     if seconds < 90 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.output.columns import PROVENANCE_COLUMNS, Column
 
 COUNT_RULE = "ExpectTableRowCountToEqual"
@@ -87,7 +87,9 @@ def described(told: Mapping[str, Any]) -> str:
         parts.append(f"({told['unexpected_count']} unexpected)")
     if told.get("element_count"):
         missing = told.get("missing_count")
-        parts.append(f"in {counted(told['element_count'], 'row')}" + (f", {missing} of them null" if missing else ""))
+        parts.append(
+            f"in {pluralised(told['element_count'], 'row')}" + (f", {missing} of them null" if missing else "")
+        )
     if told.get("observed") is not None:
         parts.append(f"saw {told['observed']}")
     if told["raised"]:
@@ -111,7 +113,7 @@ def _observed(value: Any, columns: Sequence[str], staged: Staged) -> str | None:
         return told if told is not None else "a text, which the query shows"
     told_ones = [told for one in value if (told := _tellable(one, columns, staged)) is not None]
     others = len(value) - len(told_ones[:_MOST])
-    rest = [counted(others, "other value")] if others else []
+    rest = [pluralised(others, "other value")] if others else []
     return ", ".join(told_ones[:_MOST] + rest) or "nothing"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from nightmill.domain.comparison import ALL
 from nightmill.domain.gates import GateName
 from nightmill.domain.keys import content_hash
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.gates import baseline, comparing
 from nightmill.gates.compare_verdict import accuracy, lost_share
 from nightmill.gates.comparing import Comparison
@@ -81,10 +81,10 @@ def _told(made: Comparison) -> Iterator[str]:
     """What a person reads who is asked to approve the batch."""
     whole, old = made.parts[ALL], made.old
     if old is None:
-        yield f"{counted(whole.added, 'row')}; nothing is shown so far"
+        yield f"{pluralised(whole.added, 'row')}; nothing is shown so far"
     else:
         yield (
-            f"beside batch {old.batch_id}: {counted(whole.added, 'row')} added, {whole.gone:,} not in this batch, "
+            f"beside batch {old.batch_id}: {pluralised(whole.added, 'row')} added, {whole.gone:,} not in this batch, "
             f"{whole.changed:,} of {whole.kept:,} changed"
         )
     for rule in made.rules:
@@ -99,7 +99,7 @@ def _told(made: Comparison) -> Iterator[str]:
 def _why(broken: Sequence[str]) -> str:
     said, more = broken[:MOST_SAID], len(broken) - MOST_SAID
     rest = f"; and {more} more" if more > 0 else ""
-    return f"{counted(len(broken), 'limit')} of compare broken: {'; '.join(said)}{rest}"
+    return f"{pluralised(len(broken), 'limit')} of compare broken: {'; '.join(said)}{rest}"
 
 
 _NO_LIMITS = Compare(max_gone_share=None, max_accuracy_drop=None, slices=())  # rows are counted, and that is all

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nightmill.domain.gates import GateName
 from nightmill.domain.pricing import price_on
 from nightmill.domain.receipt import receipt
-from nightmill.domain.wording import counted, dollars
+from nightmill.domain.wording import dollars, pluralised
 from nightmill.gates import approve
 from nightmill.gates.port import TOLD, Waiting
 from nightmill.jobs.settings.gate_settings import OnTimeout
@@ -69,7 +69,7 @@ def _cost(conn: Connection, batch: Batch) -> str:
     price = price_on(prices.of_model(conn, model), model, batch.created_at.date())
     spent, reused = usage.spent(conn, batch.batch_id), usage.reused(conn, batch.batch_id)
     paid = receipt(price, spent, reused).paid if price else None
-    return f"{dollars(paid)} for {counted(spent.requests, 'request')}"
+    return f"{dollars(paid)} for {pluralised(spent.requests, 'request')}"
 
 
 def _listed(rows: list[tuple[str, int]]) -> str:

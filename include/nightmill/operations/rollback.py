@@ -15,7 +15,7 @@ from typing import Any
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.interval_choice import Interval, choose
-from nightmill.domain.wording import batches_named, counted
+from nightmill.domain.wording import batches_named, pluralised
 from nightmill.services.environment import Environment
 from nightmill.storage import holds, publications, rollbacks, view_history
 from nightmill.storage.holds import Hold
@@ -154,7 +154,7 @@ def _chosen(view: str, standing: Sequence[Hold], interval: str | None, zone: tzi
 
 
 def _intervals(standing: Sequence[Hold]) -> str:
-    return counted(len({one.interval for one in standing}), "interval") + " of it"
+    return pluralised(len({one.interval for one in standing}), "interval") + " of it"
 
 
 def history(env: Environment, view: str, most: int) -> tuple[list[Event], list[Hold]]:

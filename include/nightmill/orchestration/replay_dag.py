@@ -72,7 +72,7 @@ class TriggerOnce(TriggerDagRunOperator):
 
 def choose(built_in: str) -> dict[str, Any]:
     """What to trigger. Fails with the way out where the replay would be refused."""
-    from nightmill.jobs.rules.dead_letters import Choice
+    from nightmill.jobs.rules.dead_letters import DeadLetterFilter
     from nightmill.operations import replay
     from nightmill.orchestration.connections import environment
 
@@ -81,7 +81,7 @@ def choose(built_in: str) -> dict[str, Any]:
     params, run = context["params"], context["dag_run"]
     with as_airflow_failure():
         found = job_folders.find(job_folders.roots(Path(built_in))).folders
-        choice = Choice.of_json({name: params[name] for name in CHOICE if params[name]})
+        choice = DeadLetterFilter.of_json({name: params[name] for name in CHOICE if params[name]})
         prospect = replay.look(environment(), job_folders.read(found[params["job"]]), params["batch"], choice)
     log.info("%s", prospect)
     if params["dry_run"]:

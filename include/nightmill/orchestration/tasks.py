@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, AssetAlias, get_current_context
 
 from nightmill.domain.gates import GateName
-from nightmill.domain.wording import counted, cut
+from nightmill.domain.wording import pluralised, truncated
 from nightmill.jobs.rules.data_interval import is_window, moment, span_of
 from nightmill.jobs.rules.publishing import Publishing
 from nightmill.jobs.settings.job import Job
@@ -73,7 +73,7 @@ def _runs_again_by_backfill(run: Any, instance: Any) -> bool:
 def _take_over(folder: str) -> int:
     """freeze_snapshot of a run that replays a batch."""
     from nightmill.jobs import job_folders
-    from nightmill.jobs.rules.dead_letters import Choice
+    from nightmill.jobs.rules.dead_letters import DeadLetterFilter
     from nightmill.operations import replay
     from nightmill.orchestration.connections import environment
 
@@ -85,7 +85,7 @@ def _take_over(folder: str) -> int:
             run_id=run.run_id,
             first_try=instance.try_number == 1,
             parent_id=int(params["parent_batch"]),
-            choice=Choice.of_json(params.get("replay")),
+            choice=DeadLetterFilter.of_json(params.get("replay")),
             dry_run=bool(params.get("dry_run", False)),
             note=params.get("note"),
             requested_by=getattr(run, "triggering_user_name", None),  # Airflow hands it on to runs that a task triggers
@@ -117,8 +117,8 @@ def preflight(folder: str, batch_id: int) -> list[dict[str, Any]]:
 
 
 def _label(shard: ShardLabel) -> str:
-    size = f"{counted(shard.items, 'item')}, {shard.prompt_tokens:,} tokens"
-    return f"{cut(shard.tenants, MOST_OF_TENANTS)} {size}".strip()
+    size = f"{pluralised(shard.items, 'item')}, {shard.prompt_tokens:,} tokens"
+    return f"{truncated(shard.tenants, MOST_OF_TENANTS)} {size}".strip()
 
 
 def reconcile(folder: str, batch_id: int) -> None:

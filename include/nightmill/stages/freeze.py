@@ -13,7 +13,7 @@ from typing import Any
 
 from nightmill.checks.inputs import InputChecker
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.check.definition import check_definition
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.filters import as_json, chosen, refuse_unknown
@@ -173,7 +173,7 @@ def _freeze(env: Environment, conn: Connection, pinned: JobDefinition, batch: Ba
     frozen = _attach(conn, batch, writer, facts)
     log.info(
         "batch %s: froze %s, %s prompt tokens, %s (source snapshot %s)",
-        batch.batch_id, counted(count, "item"), manifest.tokens, counted(len(writer.segments), "payload object"),
+        batch.batch_id, pluralised(count, "item"), manifest.tokens, pluralised(len(writer.segments), "payload object"),
         snapshot.name,
     )  # fmt: skip
     return frozen

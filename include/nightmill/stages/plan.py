@@ -16,7 +16,7 @@ from nightmill.checks.inputs import judged_anew
 from nightmill.domain.outcomes import Accepted, CitedSpan
 from nightmill.domain.shards import cut, shard_count
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.services.environment import Environment
 from nightmill.storage import (
@@ -65,7 +65,7 @@ def run(env: Environment, batch_id: int) -> Batch:
         log.info(
             "batch %s: %s of %s items reused, %s skipped, %s gave up before under this contract; %s",
             batch_id, reused, batch.item_count, skipped, given_up,
-            counted(sum(shards.count_by_state(conn, batch_id).values()), "shard"),
+            pluralised(sum(shards.count_by_state(conn, batch_id).values()), "shard"),
         )  # fmt: skip
         return planned
 
@@ -179,7 +179,7 @@ def _cut(conn: Connection, batch: Batch, pinned: JobDefinition) -> Batch:
     shards.replace(conn, batch.batch_id, new)
     if batch.state is BatchState.QUEUED:
         return batch
-    return batches.move(conn, batch, BatchState.QUEUED, f"{counted(len(new), 'shard')} planned")
+    return batches.move(conn, batch, BatchState.QUEUED, f"{pluralised(len(new), 'shard')} planned")
 
 
 def _shard(ordinals: Sequence[int], weight: int) -> NewShard:

@@ -12,7 +12,7 @@ from nightmill.domain.parts import Part
 from nightmill.domain.pricing import Price, batch_cost, price_on
 from nightmill.domain.receipt import Receipt, Tokens, cost, in_words, odd_in_words, receipt
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import aligned, counted
+from nightmill.domain.wording import aligned, pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.rules.dead_letters import breaches
 from nightmill.jobs.rules.gaps import Facts, told
@@ -154,10 +154,12 @@ def _what_readers_see(report: Report) -> list[str]:
     if shown is not None:
         lines.append(
             f"results.{batch.view_name} shows {_what(report, shown)} since "
-            f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {counted(shown.gaps, 'gap')}"
+            f"{shown.published_at:%Y-%m-%d %H:%M:%S} UTC, {pluralised(shown.gaps, 'gap')}"
         )
         if report.is_shown and batch.options.limit:
-            lines.append(f"this run was limited: the view shows {counted(batch.item_count or 0, 'source row')} at most")
+            lines.append(
+                f"this run was limited: the view shows {pluralised(batch.item_count or 0, 'source row')} at most"
+            )
     return lines
 
 
@@ -166,7 +168,7 @@ def _what(report: Report, shown: Published) -> str:
         return f"batch {shown.batch_id}"
     of_interval = (report.batch.data_interval_start, report.batch.data_interval_end)
     mine = next((one.batch_id for one in report.parts if one.interval == of_interval), None)
-    words = counted(len(report.parts), "interval")
+    words = pluralised(len(report.parts), "interval")
     return f"{words}, batch {mine} for the one of this run," if mine else words
 
 
@@ -187,7 +189,7 @@ def _money(report: Report) -> list[str]:
     lines = [
         f"provider calls: {spent.requests}",
         f"tokens: {in_words(spent)}"
-        + (f" ({counted(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
+        + (f" ({pluralised(spent.estimated, 'request')} without reported usage, estimated)" if spent.estimated else ""),
         *odd_in_words(spent),
     ]
     lines += _failures(report) + _late(report)
@@ -228,5 +230,5 @@ def _late(report: Report) -> list[str]:
     if report.price is not None:
         paid = batch_cost(report.price, late.prompt, late.cached, late.completion)
         tokens += f", {paid:,.4f} US dollars beside the receipt"
-    found = counted(late.batches, "provider batch")
-    return [f"found later: {found} that had been given up, {counted(late.answers, 'answer')}, {tokens}"]
+    found = pluralised(late.batches, "provider batch")
+    return [f"found later: {found} that had been given up, {pluralised(late.answers, 'answer')}, {tokens}"]

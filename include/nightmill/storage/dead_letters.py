@@ -10,7 +10,7 @@ from datetime import datetime
 from psycopg.rows import class_row
 
 from nightmill.domain.failures import EndedAs
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.storage import sql
 from nightmill.storage.payloads import evidence_path
 from nightmill.storage.session import Connection
@@ -82,14 +82,14 @@ class Scope:
     batch_id: int | None = None
 
 
-def search(conn: Connection, scope: Scope, choice: Choice, limit: int) -> Iterator[DeadLetter]:
+def search(conn: Connection, scope: Scope, choice: DeadLetterFilter, limit: int) -> Iterator[DeadLetter]:
     """Those that match, the newest batch first, streamed."""
     query = sql.text("dead_letter/search").format(matches=sql.text("dead_letter/matches"))
     with conn.cursor(name="dead_letters", row_factory=class_row(DeadLetter)) as cursor:
         yield from cursor.execute(query, _values(scope, choice) | {"limit": limit})
 
 
-def count(conn: Connection, scope: Scope, choice: Choice) -> list[Group]:
+def count(conn: Connection, scope: Scope, choice: DeadLetterFilter) -> list[Group]:
     """Those that match by batch and reason, the newest batch first."""
     query = sql.text("dead_letter/count").format(matches=sql.text("dead_letter/matches"))
     with conn.cursor(row_factory=class_row(Group)) as cursor:
@@ -103,5 +103,5 @@ def standing(conn: Connection, batch_id: int) -> tuple[int, datetime | None]:
     return row[0], row[1]
 
 
-def _values(scope: Scope, choice: Choice) -> dict[str, object]:
+def _values(scope: Scope, choice: DeadLetterFilter) -> dict[str, object]:
     return {"job": scope.job, "batch_id": scope.batch_id, **choice.conditions}

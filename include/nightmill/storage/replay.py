@@ -20,7 +20,7 @@ from nightmill.domain.keys import KeyMaker
 from nightmill.domain.outcomes import NeverSent
 from nightmill.domain.states import BatchState
 from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import Choice
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter
 from nightmill.storage import partitions, payloads, sql, views
 from nightmill.storage.batches import Batch
 from nightmill.storage.payloads import PayloadStore
@@ -90,7 +90,7 @@ def create(conn: Connection, child: Child) -> Batch:
     return row
 
 
-def choose(conn: Connection, parent: Batch, choice: Choice) -> Chosen:
+def choose(conn: Connection, parent: Batch, choice: DeadLetterFilter) -> Chosen:
     """Work out what is sent again: the dead letters and items in review that match, and whatever a cancel left
     unsettled."""
     values = {"parent_id": parent.batch_id, **choice.conditions}

@@ -141,7 +141,7 @@ def prepare(conn: Connection) -> None:
     conn.execute(sql.text("outcome/make_arrived"))
 
 
-def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
+def settle_arrivals(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], settling: Settling) -> Settled:
     """Settle one chunk: attempts for all, results and staging rows for the accepted, dead letters, or places in
     review, for those that cannot or may not be tried again. Fastest when the arrivals lie close together in item order.
 
@@ -151,12 +151,12 @@ def arrive(conn: Connection, batch: ProviderBatch, chunk: Iterable[Arrival], set
     if not arrivals:
         return Settled()
     try:
-        return _arrive(conn, batch, arrivals, settling)
+        return _settle(conn, batch, arrivals, settling)
     except (psycopg.DataError, TypeError, ValueError):  # these quote the answer
         raise Unstorable("An answer does not fit its columns.", "The caller settles the chunk in halves.") from None
 
 
-def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], settling: Settling) -> Settled:
+def _settle(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], settling: Settling) -> Settled:
     with conn.cursor() as cursor, cursor.copy(sql.text("outcome/copy_arrived")) as copy:
         copy.set_types(_ARRIVED_TYPES)
         for arrival in arrivals:
@@ -182,7 +182,7 @@ def _arrive(conn: Connection, batch: ProviderBatch, arrivals: list[Arrival], set
     with refusals():
         conn.execute(sql.text("attempt/record"), values)
         if settling.reuse_only:
-            accepted, dead, in_review = _keep(conn, values), 0, 0
+            accepted, dead, in_review = _keep_for_reuse(conn, values), 0, 0
         else:
             accepted = _settle_accepted(conn, settling, values, len(arrivals) - failed)
             dead, in_review = _settle_given_up(conn, values) if failed else (0, 0)
@@ -214,7 +214,7 @@ def _settle_given_up(conn: Connection, values: dict[str, Any]) -> tuple[int, int
     return row[0], row[1]
 
 
-def _keep(conn: Connection, values: dict[str, Any]) -> int:
+def _keep_for_reuse(conn: Connection, values: dict[str, Any]) -> int:
     """Store the accepted answers whose key has none, or one that passed other rules; returns how many. A cancelled
     `reprocess` replaces nothing."""
     conn.execute(sql.text("result/supersede"), values | {"reprocess": False})

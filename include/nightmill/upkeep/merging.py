@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.merging import groups, needed
 from nightmill.domain.parts import Part
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.job import Maintenance
 from nightmill.jobs.settings.publish_settings import PublishMode
@@ -67,7 +67,7 @@ def _drop_intervals(conn: Connection, view: ShownView, keep: int | None, dry_run
     if not dry_run:
         built = merging.build_without(conn, shown, None, gone)
         merging.flip_built(conn, shown, built, "retention", {one.batch_id for one in gone}, BY)
-    yield _said(view, f"shows its newest {keep} intervals only: {counted(len(gone), 'interval')} gone")
+    yield _said(view, f"shows its newest {keep} intervals only: {pluralised(len(gone), 'interval')} gone")
 
 
 def _merge(conn: Connection, view: ShownView, rules: Maintenance, dry_run: bool) -> Iterator[Action]:
@@ -78,7 +78,7 @@ def _merge(conn: Connection, view: ShownView, rules: Maintenance, dry_run: bool)
     for group in groups(listed, kept):
         if not dry_run:
             shown = merging.merge(conn, shown, group, BY)
-        yield _said(view, f"{counted(len(group), 'part')} merged into one")
+        yield _said(view, f"{pluralised(len(group), 'part')} merged into one")
 
 
 def _kept_lists(conn: Connection, view: ShownView, rules: Maintenance) -> list[list[Part]]:
@@ -94,9 +94,9 @@ def _retire(conn: Connection, view: ShownView, rules: Maintenance, dry_run: bool
             continue
         taken += 1
     if taken:
-        yield _said(view, f"{counted(taken, 'part')} taken away that no publication needs")
+        yield _said(view, f"{pluralised(taken, 'part')} taken away that no publication needs")
     if held:
-        yield _said(view, f"{counted(held, 'part')} still seen by older readers; the next sweep goes on")
+        yield _said(view, f"{pluralised(held, 'part')} still seen by older readers; the next sweep goes on")
     if not dry_run:
         oldest = min(merging.kept(conn, view.view_name, rules.keep_published), default=0)
         merging.trim_lists(

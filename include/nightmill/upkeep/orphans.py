@@ -16,7 +16,7 @@ from nightmill.domain.errors import NightmillError
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.snapshots import BatchStatus, Snapshot
 from nightmill.domain.states import ProviderBatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.providers.answers import Failed, Unreadable
 from nightmill.providers.port import Listing
@@ -128,7 +128,7 @@ def _book_one(of: _Account, conn: Connection, stray: Stray, now: Snapshot, folde
     conn.commit()
     told = (
         f"{stray.provider_id} (of provider batch {stray.provider_batch_id}) has ended as {now.raw_status}: "
-        f"{counted(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
+        f"{pluralised(used.answers, 'answer')} that nobody waits for, booked with {used.prompt_tokens or 0:,} tokens "
         f"in and {used.output_tokens or 0:,} out"
     )
     of.done.append(Action(Sweep.ORPHANS, told, stray.batch_id, alert=used.answers > 0))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from nightmill.domain.maintenance import Action, Sweep
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.job import Maintenance
 from nightmill.services.environment import Environment
@@ -101,7 +101,7 @@ def _log(env: Environment, conn: Connection, jobs: Mapping[str, JobDefinition], 
     days = {job: _rules(conn, jobs, job, contract_id).log_days for job, contract_id in newest.items()}
     today = env.now().replace(hour=0, minute=0, second=0, microsecond=0)
     lines = retention.trim_log(conn, days, Maintenance().log_days, today, dry_run=dry_run)
-    what = f"{counted(lines, 'line')} of the log of maintenance deleted"
+    what = f"{pluralised(lines, 'line')} of the log of maintenance deleted"
     return [Action(Sweep.RETENTION, what)] if lines else []
 
 
@@ -114,4 +114,4 @@ def _raw_files(env: Environment, conn: Connection, one: Candidate, rules: Mainte
         for path in paths:
             env.payloads.delete(path)
         retention.note_files_deleted(conn, [of.provider_batch_id for of in kept])
-    return [Action(Sweep.RETENTION, f"{counted(len(paths), 'raw result file')} deleted", one.batch_id)]
+    return [Action(Sweep.RETENTION, f"{pluralised(len(paths), 'raw result file')} deleted", one.batch_id)]

@@ -17,7 +17,7 @@ from nightmill.domain.maintenance import Action, Sweep, not_done
 from nightmill.domain.next_step import not_ended_in_time
 from nightmill.domain.step_facts import Rules
 from nightmill.domain.steps import AskPerson
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.contract import JobDefinition
 from nightmill.jobs.settings.job import Job
 from nightmill.providers.registry import adapter
@@ -101,7 +101,9 @@ def _wake_up(stack: ExitStack, work: _Work) -> WakeUp:
 
 
 def _intention(one: ProviderBatch) -> str:
-    sent = f"{counted(one.requests, 'request')} as {one.provider_id}" if one.provider_id else "nothing known to be sent"
+    sent = (
+        f"{pluralised(one.requests, 'request')} as {one.provider_id}" if one.provider_id else "nothing known to be sent"
+    )
     return f"provider batch {one.provider_batch_id} is {one.state} ({sent}): would be stopped and collected"
 
 

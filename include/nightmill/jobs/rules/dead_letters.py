@@ -10,13 +10,13 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, StringConstraints, Va
 
 from nightmill.domain.errors import ConfigError
 from nightmill.domain.failures import EndedAs, FailureClass
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.settings.job import DeadLetterLimits
 
 Word = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Choice(BaseModel):
+class DeadLetterFilter(BaseModel):
     """Dead letters, and items in review, by what they have in common. An empty condition restricts nothing;
     `ids` are ids of the source."""
 
@@ -30,7 +30,7 @@ class Choice(BaseModel):
     since: AwareDatetime | None = None
 
     @classmethod
-    def of_json(cls, given: Any) -> Choice:
+    def of_json(cls, given: Any) -> DeadLetterFilter:
         """From a run's configuration, which people write too. Raises ConfigError that names keys, no values."""
         try:
             return cls.model_validate(given or {})
@@ -63,7 +63,7 @@ def breaches(limits: DeadLetterLimits, letters: int, oldest: datetime | None, no
     """What a job's limits say about the dead letters of a batch, a sentence each; empty while they hold."""
     found = []
     if limits.max_count is not None and letters > limits.max_count:
-        found.append(f"{counted(letters, 'dead letter')}, more than dead_letters.max_count {limits.max_count:,}")
+        found.append(f"{pluralised(letters, 'dead letter')}, more than dead_letters.max_count {limits.max_count:,}")
     if limits.max_age_h is not None and oldest is not None and now - oldest > timedelta(hours=limits.max_age_h):
         age = (now - oldest).total_seconds() / 3600
         limit = f"dead_letters.max_age_h {limits.max_age_h:g}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.settings.gap_settings import GapRule, Gaps, Show
 
 Facts = dict[str, Any]
@@ -98,15 +98,15 @@ def _fits(rule: GapRule, gap: Gap) -> bool:
 def _reasons(settings: Gaps, rate: float, ruled: Sequence[Ruled]) -> list[str]:
     if settings.min_completion is None:
         missing = sum(one.gap.items for one in ruled)
-        return [f"{counted(missing, 'gap')}, and job.yaml allows none (gaps.min_completion)"] if missing else []
+        return [f"{pluralised(missing, 'gap')}, and job.yaml allows none (gaps.min_completion)"] if missing else []
     why = []
     if rate < settings.min_completion:
         why.append(f"completion {rate:.4f} is below gaps.min_completion {settings.min_completion:.4f}")
     if required := sum(one.gap.items for one in ruled if one.gap.required):
-        why.append(f"{counted(required, 'gap')} where source.columns.required is true")
+        why.append(f"{pluralised(required, 'gap')} where source.columns.required is true")
     others = sum(one.gap.items for one in ruled if one.rule is None and not one.gap.required)
     if others:
-        why.append(f"no rule of gaps.rules fits {counted(others, 'gap')}")
+        why.append(f"no rule of gaps.rules fits {pluralised(others, 'gap')}")
     return why
 
 
@@ -188,9 +188,9 @@ def _filled(one: Facts, replayed_by: str) -> str:
 def _seen(facts: Facts, readers: Facts) -> str:
     if not readers["published"]:
         return f"readers: the view stays where it was ({'; '.join(facts['why'])})"
-    shown = f"{counted(readers['null_rows'], 'null row')}, {counted(readers['previous'], 'previous row')}"
+    shown = f"{pluralised(readers['null_rows'], 'null row')}, {pluralised(readers['previous'], 'previous row')}"
     searchable = "" if readers["searchable"] else "; not to be searched"
-    return f"readers: {shown}, {counted(readers['absent'], 'item')} absent{searchable}"
+    return f"readers: {shown}, {pluralised(readers['absent'], 'item')} absent{searchable}"
 
 
 def _accepted(counts: Mapping[str, int]) -> int:

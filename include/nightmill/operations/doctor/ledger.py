@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from nightmill.domain.errors import ConfigError
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.operations.doctor.findings import Doubt, Finding, attempt
 from nightmill.storage import deployments, maintenance, server_facts
 from nightmill.storage.session import Connection, connect
@@ -116,7 +116,7 @@ def examine_maintenance(conn: Connection, now: Callable[[], datetime]) -> Findin
             )
         if seen.alerts:
             remedy = "Read them: select * from nightmill.maintenance_action where alert order by action_id desc."
-            return Doubt(f"{counted(seen.alerts, 'alert')} within a day", remedy)
+            return Doubt(f"{pluralised(seen.alerts, 'alert')} within a day", remedy)
         return "runs, no alerts" if seen.oldest_sweep else "nothing to do so far"
 
     return attempt("maintenance", look)

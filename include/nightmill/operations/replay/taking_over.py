@@ -17,10 +17,10 @@ from nightmill.checks.inputs import InputChecker
 from nightmill.domain.errors import Terminal
 from nightmill.domain.outcomes import Accepted
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.check.definition import check_definition
 from nightmill.jobs.contract import JobDefinition
-from nightmill.jobs.rules.dead_letters import Choice, by_reason
+from nightmill.jobs.rules.dead_letters import DeadLetterFilter, by_reason
 from nightmill.jobs.rules.publishing import Publishing
 from nightmill.operations.replay.refusals import refuse_parent, refuse_second_child
 from nightmill.services.environment import Environment, token_counter
@@ -52,7 +52,7 @@ class ReplayRequest:
     run_id: str
     first_try: bool
     parent_id: int
-    choice: Choice
+    choice: DeadLetterFilter
     dry_run: bool
     note: str | None
     requested_by: str | None
@@ -73,7 +73,7 @@ class Prospect:
 
     def __str__(self) -> str:
         """One line for people."""
-        parts = [f"{counted(self.chosen.items, 'item')} of batch {self.parent.batch_id} sent again"]
+        parts = [f"{pluralised(self.chosen.items, 'item')} of batch {self.parent.batch_id} sent again"]
         if self.chosen.dead_letters:
             parts.append(f"dead letters: {by_reason(self.chosen.dead_letters)}")
         if self.chosen.in_review:
@@ -85,7 +85,7 @@ class Prospect:
         return "; ".join(parts)
 
 
-def configuration(prospect: Prospect, choice: Choice, note: str | None) -> dict[str, Any]:
+def configuration(prospect: Prospect, choice: DeadLetterFilter, note: str | None) -> dict[str, Any]:
     """What to trigger the job's DAG with. Not who asks: anybody can write a configuration, and Airflow records it."""
     return {
         "parent_batch": prospect.parent.batch_id,
@@ -94,7 +94,7 @@ def configuration(prospect: Prospect, choice: Choice, note: str | None) -> dict[
     }
 
 
-def look(env: Environment, live: JobDefinition, parent_id: int | None, choice: Choice) -> Prospect:
+def look(env: Environment, live: JobDefinition, parent_id: int | None, choice: DeadLetterFilter) -> Prospect:
     """What a replay would do; nothing is written. Without a parent: the newest batch of the job that has ended.
 
     Raises Terminal where it would be refused.
@@ -164,7 +164,7 @@ def _child(conn: Connection, request: ReplayRequest, parent: Batch, contract_id:
 
 
 def _prospect(
-    conn: Connection, live: JobDefinition, parent_id: int, choice: Choice, *, may_send_nothing: bool = False
+    conn: Connection, live: JobDefinition, parent_id: int, choice: DeadLetterFilter, *, may_send_nothing: bool = False
 ) -> Prospect:
     parent = batches.get(conn, parent_id)
     refuse_parent(conn, live, parent)
@@ -180,7 +180,7 @@ def _prospect(
 
 def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int) -> Batch:
     pinned, parent = contracts.load(conn, batch.contract_id), batches.get(conn, parent_id)
-    chosen = replay.choose(conn, parent, Choice.of_json(batch.options.replay))
+    chosen = replay.choose(conn, parent, DeadLetterFilter.of_json(batch.options.replay))
     conn.commit()
     doubtful = _send_what_fails_todays_rules(env, conn, pinned, parent)
     if batch.contract_id != parent.contract_id or parent.payload_batch_id is not None:
@@ -205,7 +205,7 @@ def _take_over(env: Environment, conn: Connection, batch: Batch, parent_id: int)
     conn.commit()
     log.info(
         "batch %s replays batch %s: %s sent again, %s more because the stored answer does not pass today's rules",
-        batch.batch_id, parent_id, counted(chosen.items, "item"), doubtful,
+        batch.batch_id, parent_id, pluralised(chosen.items, "item"), doubtful,
     )  # fmt: skip
     return child
 

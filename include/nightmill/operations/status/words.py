@@ -7,7 +7,7 @@ from datetime import datetime
 from nightmill.domain.progress import one_line, refusals, repeats, waiting
 from nightmill.domain.receipt import in_words, odd_in_words
 from nightmill.domain.states import BatchState
-from nightmill.domain.wording import counted, dollars, duration
+from nightmill.domain.wording import dollars, duration, pluralised
 from nightmill.jobs.rules import gaps
 from nightmill.operations.status.standing import Standing
 from nightmill.services.environment import utc_now
@@ -26,7 +26,7 @@ def _how_far(one: Standing, now: datetime, to_go: bool) -> str:
     planned = one.progress.shards or one.batch.state not in (BatchState.CREATED, BatchState.PLANNING)
     if not planned:
         return "not planned yet"
-    gave_up = [counted(one.buckets[bucket], noun) for bucket, noun in _GAVE_UP.items() if one.buckets.get(bucket)]
+    gave_up = [pluralised(one.buckets[bucket], noun) for bucket, noun in _GAVE_UP.items() if one.buckets.get(bucket)]
     parts = [
         one_line(one.progress, now, one.buckets.get("unsettled", 0), to_go=to_go),
         repeats(one.progress),
@@ -53,7 +53,7 @@ def block(one: Standing) -> list[str]:
         lines.append(_row("items", ", ".join(f"{items:,} {bucket}" for bucket, items in sorted(one.buckets.items()))))
     lines += [_row("gaps", text) for text in gaps.told(one.gap_facts or {})]
     for sent in seen.provider_batches:
-        what = f"{counted(sent.batches, 'provider batch')} {sent.state}"
+        what = f"{pluralised(sent.batches, 'provider batch')} {sent.state}"
         status_there = f", {sent.raw_status} {sent.answered:,}/{sent.requests:,}" if sent.raw_status else ""
         lines.append(_row("provider", what + status_there))
     told = [("repeated", repeats(seen)), ("refused", refusals(seen))]

@@ -13,7 +13,7 @@ from pathlib import Path
 from nightmill.domain.errors import Blocked
 from nightmill.domain.failure_rules import NEVER_EXECUTED
 from nightmill.domain.failures import FailureClass
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.jobs.rules.breaker import Count, Verdict, judge, most_at_first, needed
 from nightmill.jobs.rules.repair import is_truncation
 from nightmill.stages.run_shard.result_lines import places
@@ -115,7 +115,7 @@ def most_now(wake_up: WakeUp) -> int | None:
             wake_up.note("requests failed alike: a few are sent again at first, after a pause")
             wake_up.wake_times.append(due)
             return 0
-    wake_up.note(f"{counted(most, 'item')} at most as a {what}")
+    wake_up.note(f"{pluralised(most, 'item')} at most as a {what}")
     return most
 
 

@@ -243,7 +243,7 @@ def _settle(wake_up: WakeUp, one: ProviderBatch, chunk: list[Arrival]) -> Settle
         return Settled()
     try:
         with writing(wake_up.conn, wake_up.holder):
-            return settlement.arrive(wake_up.conn, one, chunk, wake_up.settling)
+            return settlement.settle_arrivals(wake_up.conn, one, chunk, wake_up.settling)
     except Unstorable:
         if len(chunk) == 1:
             unfit = structs.replace(chunk[0], failure=does_not_fit(), answer=None, notes=(), citations=())  # still paid

@@ -17,7 +17,7 @@ from nightmill.domain.snapshots import BatchStatus, Found, Snapshot
 from nightmill.domain.states import BatchState, ProviderBatchState
 from nightmill.domain.step_facts import Call, HeldBack, NoRoom, Refused, Seen, TooLarge, Unanswered, Unreachable
 from nightmill.domain.step_questions import UNKNOWN_STATUS
-from nightmill.domain.wording import counted
+from nightmill.domain.wording import pluralised
 from nightmill.providers.port import Handle, SentCreate
 from nightmill.stages.run_shard import render, throttle
 from nightmill.stages.run_shard.collect import Collection
@@ -178,7 +178,7 @@ def _known(wake_up: WakeUp, course: Course, there: Handle | Snapshot, *, adopted
         why = "adopted" if adopted else "created"
         course.one = provider_batches.created(wake_up.conn, wake_up.holder, course.one, there, why)
     how = "adopted" if adopted else "sent"
-    requests = counted(course.one.requests, "request")
+    requests = pluralised(course.one.requests, "request")
     wake_up.note(f"provider batch {course.one.provider_batch_id}: {how} {requests} as {there.provider_id}")
 
 

@@ -15,7 +15,7 @@ from nightmill.domain.failures import Failure, FailureClass
 from nightmill.domain.limits import Dimensions, Limit, limit_of, too_large_in
 from nightmill.domain.snapshots import Complaint
 from nightmill.domain.states import ProviderBatchState
-from nightmill.domain.wording import START_ANEW, counted
+from nightmill.domain.wording import START_ANEW, pluralised
 from nightmill.jobs.rules.breaker import FEWEST
 from nightmill.stages.run_shard import throttle
 from nightmill.stages.run_shard.named_lines import Judged, Named, named_by
@@ -129,10 +129,10 @@ def _cut_out(wake_up: WakeUp, one: ProviderBatch, named: Named) -> ProviderBatch
             for ordinal, failure in named.bad.items()
             if ordinal not in done
         ]
-        settlement.arrive(wake_up.conn, one, arrivals, wake_up.settling)
-    told = [f"{counted(len(named.bad), 'named line')} cut out"] if named.bad else []
+        settlement.settle_arrivals(wake_up.conn, one, arrivals, wake_up.settling)
+    told = [f"{pluralised(len(named.bad), 'named line')} cut out"] if named.bad else []
     if named.suspects:
-        told.append(f"{counted(sum(map(len, named.suspects)), 'item')} that its line numbers may mean tested apart")
+        told.append(f"{pluralised(sum(map(len, named.suspects)), 'item')} that its line numbers may mean tested apart")
     reason = f"refused by the provider's validation; {', '.join(told)}"
     return abandon(wake_up, one, reason, Refusal.NAMED, named.suspects)
 
@@ -149,8 +149,8 @@ def _refuse_to_go_on_for_ever(wake_up: WakeUp, codes: Iterable[str]) -> None:
             in_a_row = 0
     if in_a_row >= MOST_IN_A_ROW or total >= MOST_OF_A_SHARD:
         raise Blocked(
-            f"The provider's validation refused {counted(total, 'file')} of this shard, {in_a_row} of them without one "
-            f"that it took between ({_words(codes)}).",
+            f"The provider's validation refused {pluralised(total, 'file')} of this shard, {in_a_row} of them without "
+            f"one that it took between ({_words(codes)}).",
             "Look at what it says of them (nightmill.provider_batch, nightmill.dead_letter). Clear this task to cut "
             "out more items; otherwise cancel, correct the job and trigger a new run.",
         )
