@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from practice_provider.anthropic_client import AnthropicClient, requests
 from support.fault_jobs import ANTHROPIC_SIZES, all_accepted
 from support.forced import executions, fault_log, paid_as_forced
 from support.pipeline import Pipeline
@@ -14,7 +15,7 @@ from support.vendors import ANTHROPIC, speak
 from support.waiting import calls, executed, later
 
 from dev.practice_provider.settings import AnthropicSettings
-from nightmill.domain.errors import Blocked
+from nightmill.domain.errors import Blocked, Terminal
 from nightmill.operations import answered_create
 from nightmill.stages.run_shard import Waiting
 
@@ -88,6 +89,15 @@ def woken(pipeline: Pipeline, shard: int, times: int = 3) -> str:
     return lines[-1]
 
 
+def submitted_by_others(pipeline: Pipeline, count: int) -> str:
+    """The id of a batch that another program made in the same workspace."""
+    other = AnthropicClient(pipeline.simulator)
+    try:
+        return other.submit(requests(count)).id
+    finally:
+        other.close()
+
+
 def test_a_lost_create_that_cannot_be_proved_waits_and_is_asked_and_never_paid_again(
     pipeline: Pipeline, shard: int
 ) -> None:
@@ -105,11 +115,13 @@ def test_a_lost_create_that_cannot_be_proved_waits_and_is_asked_and_never_paid_a
     assert calls(pipeline)[CREATE] == 1
     pipeline.clock_offset = timedelta()
     [(number,)] = pipeline.sql("select provider_batch_id from nightmill.provider_batch")
+    with pytest.raises(Terminal, match="has 3 requests"):
+        answered_create.run(pipeline.env, number, submitted_by_others(pipeline, 3))
     answered_create.run(pipeline.env, number, made["id"])
     set_faults(pipeline.simulator)
     pipeline.drive([shard])
-    assert calls(pipeline)[CREATE] == 1
-    assert executed(pipeline) == 20
+    assert calls(pipeline)[CREATE] == 2  # one of them is the others'
+    assert executed(pipeline) == 20 + 3
 
 
 def test_a_lost_create_is_found_once_its_results_show_our_ids(pipeline: Pipeline, shard: int) -> None:
@@ -158,18 +170,12 @@ def test_a_listing_that_repeats_itself_proves_nothing_and_a_person_is_asked(pipe
 def test_a_batch_of_the_same_size_that_is_somebody_elses_is_not_taken_for_a_lost_one(
     pipeline: Pipeline, shard: int
 ) -> None:
-    from practice_provider.anthropic_client import AnthropicClient, requests
-
-    other = AnthropicClient(pipeline.simulator)
-    try:
-        theirs = other.submit(requests(20))
-    finally:
-        other.close()
+    theirs = submitted_by_others(pipeline, 20)
     set_faults(pipeline.simulator, call={"route": CREATE, "status": 529, "times": 1})
     pipeline.drive([shard])
     states = [(state, adopted) for state, _, adopted in provider_batches(pipeline)]
     assert states == [("ABANDONED", None), ("COLLECTED", False)]
-    assert pipeline.sql("select count(*) from nightmill.provider_batch where provider_id = %s", theirs.id) == [(0,)]
+    assert pipeline.sql("select count(*) from nightmill.provider_batch where provider_id = %s", theirs) == [(0,)]
     assert executed(pipeline) == 40
 
 

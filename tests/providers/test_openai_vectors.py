@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 import pytest
-from nightmill.providers.dialects.openai_replies import PROTOCOL_ERROR
 from providers.openai_talk import said_in, used
 
 from nightmill.providers.answers import Answer, Failed, Usage, Vector
+from nightmill.providers.dialects.careful_replies import PROTOCOL_ERROR
 
 VECTOR = [0.25, -1.0, 3]
 

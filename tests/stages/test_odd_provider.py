@@ -69,10 +69,10 @@ def test_an_ended_batch_that_is_odd_in_all_else_is_collected(pipeline: Pipeline)
     )
     with changed_by(pipeline, odd):
         collected(pipeline)
-    kept = pipeline.sql(
-        "select distinct state, raw_status, requests_done, requests_total from nightmill.provider_batch"
-    )
-    assert kept == [("COLLECTED", "completed", None, None)]
+    kept = pipeline.sql("select state, raw_status, requests_done, requests_total from nightmill.provider_batch")
+    assert {one[:2] for one in kept} == {("COLLECTED", "completed")}
+    # Of the odd counts none is kept; a look while it still ran may have left good ones.
+    assert all(total is None or done <= total <= 20 for *_, done, total in kept)
 
 
 def test_ids_that_no_database_and_no_terminal_can_hold_name_their_file_and_batch_all_the_same(

@@ -17,7 +17,7 @@ from nightmill.stages.run_shard import Waiting
 def test_a_waiting_shard_watches_the_provider_that_its_run_was_pinned_to(pipeline: Pipeline) -> None:
     set_faults(pipeline.simulator, hold=True)
     _, shard = one_shard(pipeline)
-    pipeline.wake(shard, fresh=True)
+    pipeline.wake(shard, restarted=True)
     pipeline.edit("job.yaml", "conn_id: provider\n", "conn_id: another\n  adapter: some_other\n")
     decision = pipeline.wake(shard)
     assert isinstance(decision, Waiting)
@@ -34,7 +34,7 @@ def test_the_quiet_period_is_the_one_that_the_create_call_went_out_with(
     _, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", never_arrives)
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     pipeline.edit("job.yaml", "quiet_period_s: 600", "quiet_period_s: 0")
     pipeline.clock_offset += timedelta(seconds=590)
     assert "not seen at the provider so far" in pipeline.wake(shard).line
@@ -50,7 +50,7 @@ def test_without_a_quiet_period_in_the_job_the_adapters_grace_counts(
     _, shard = one_shard(pipeline)
     with monkeypatch.context() as patch:
         patch.setattr(OpenAIBatches, "create", never_arrives)
-        pipeline.wake(shard, fresh=True)
+        pipeline.wake(shard, restarted=True)
     pipeline.clock_offset += timedelta(minutes=2, seconds=50)
     assert "not seen at the provider so far" in pipeline.wake(shard).line
     pipeline.clock_offset += timedelta(seconds=20)

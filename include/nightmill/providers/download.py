@@ -99,19 +99,11 @@ class Download:
             with self.open() as response:
                 return self._stream(response, part)
         except RedirectedError as error:
-            if not self._may_follow(error.target):
+            if not may_follow(error.target, self.connection):
                 raise
             hop = error
         assert hop.target is not None
         return self._from_storage(hop.target, part)
-
-    def _may_follow(self, target: httpx2.URL | None) -> bool:
-        """Whether a redirect to another host is taken: to storage that needs no key of ours, and never from https to
-        http."""
-        if target is None or target.userinfo:
-            return False
-        safe = target.scheme == "https" or self.connection.base_url.startswith("http:")
-        return safe and self.connection.may_be_called(target.scheme, target.host)
 
     def _from_storage(self, target: httpx2.URL, part: Path) -> str | None:
         """Fetch what a provider keeps at another host, as behind a signed URL: one hop, without the key, organisation,
@@ -151,6 +143,15 @@ class Download:
         finally:
             os.close(folder)
         return size
+
+
+def may_follow(target: httpx2.URL | None, connection: ProviderConnection) -> bool:
+    """Whether a redirect to another host is taken: to storage that needs no key of ours, and never from https to
+    http."""
+    if target is None or target.userinfo:
+        return False
+    safe = target.scheme == "https" or connection.base_url.startswith("http:")
+    return safe and connection.may_be_called(target.scheme, target.host)
 
 
 def later(why: str, connection: ProviderConnection) -> ProviderUnavailable:
