@@ -23,6 +23,7 @@ from nightmill.domain.errors import Terminal
 from nightmill.domain.maintenance import Action, Sweep
 from nightmill.domain.states import BatchState
 from nightmill.stages import report
+from nightmill.storage import batches
 from nightmill.upkeep import maintenance
 
 
@@ -56,6 +57,20 @@ def test_a_run_is_abandoned_only_past_its_grace_time_and_a_dry_run_leaves_it(pip
     assert pipeline.sql("select sweep, batch_id, alert from nightmill.maintenance_action") == [
         ("abandoned", batch_id, True)
     ]
+
+
+def test_a_blocked_batch_is_abandoned_although_its_shards_look_again_every_few_minutes(pipeline: Pipeline) -> None:
+    batch, shard = one_shard(pipeline)
+    with pipeline.env.ledger() as conn:
+        running = batches.move(conn, batch_of(pipeline, batch.batch_id), BatchState.RUNNING, "a test")
+        batches.block(conn, running, "shard 99", "somebody has to look")
+    pipeline.wake(shard)
+    for days in (3, 3, 2):
+        assert swept(pipeline, Sweep.ABANDONED) == []
+        pipeline.clock_offset += timedelta(days=days)
+        pipeline.sql("update nightmill.shard set wake_at = now() + make_interval(days => 30)")  # as it would be by then
+    [done] = swept(pipeline, Sweep.ABANDONED)
+    assert done.batch_id == batch.batch_id
 
 
 def test_the_grace_time_is_read_from_the_job_folder_as_it_is_now(pipeline: Pipeline) -> None:
