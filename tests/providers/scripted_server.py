@@ -92,6 +92,8 @@ class ScriptedServer:
 
 
 def _read(reader) -> Request | None:
+    if reader.peek(1)[:1] == b"\x16":  # a TLS greeting: it holds any bytes, line ends or none
+        return None
     first = reader.readline().decode("latin-1").split()
     if len(first) != 3:
         return None
