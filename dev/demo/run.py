@@ -90,7 +90,7 @@ def definition_of(dags_folder: Path, job: str) -> JobDefinition:
     if job not in folders:
         raise ConfigError(
             f"There is no job folder {job!r}{aside(job, folders)}.",
-            f"Job folders stand in dags/jobs or in a folder of {job_folders.JOBS_PATH}; there are {listed(folders)}.",
+            f"Put it into dags/jobs or a folder that {job_folders.JOBS_PATH} names. Found: {listed(folders)}.",
         )
     definition = job_folders.read(folders[job])
     check_definition(definition)

@@ -29,7 +29,7 @@ def declared(pyproject: Path) -> set[str]:
 
 
 def differences(product: Path, known: set[str]) -> Iterator[str]:
-    """A line for each import whose distribution is not `known`, and for each `known` one that nothing imports."""
+    """Names imports whose distribution is not `known`, then `known` distributions that nothing imports: a line each."""
     owners = _owners_of_shared_modules()
     shared = {module.partition(".")[0] for module in owners}
     unused = known & set(owners.values())

@@ -1,4 +1,4 @@
-"""The odd ways in which servers write an error line, beside the documented one."""
+"""Error lines that differ from the documented one, as real servers write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 Shape = Literal[
     "documented",  # as the vendor documents it; OpenAI: response.status_code and an error object in the body
-    "in_text",  # no response; the status stands in the error's message only
+    "in_text",  # no response: only the error message names the status
     "as_text",  # the status is a text of digits
     "in_words",  # the status is "HTTP 503"
     "minus_one",  # the status is -1, the error says what it is
