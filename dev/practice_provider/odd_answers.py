@@ -101,6 +101,21 @@ def odd_text(odd: Odd, text: str) -> str:
     return text if change is None else change(text)
 
 
+def odd_bytes(odd: Odd, line: bytes) -> list[bytes]:
+    """The line as a careless program writes it."""
+    match odd:
+        case Odd.HALF_LINE:
+            return [line[: len(line) // 2] + b"\n"]
+        case Odd.CRLF:
+            return [line[:-1] + b"\r\n"]
+        case Odd.BLANK_LINE:
+            return [line, b"\n"]
+        case Odd.BOM:
+            return [b"\xef\xbb\xbf" + line]
+        case _:
+            return [line]
+
+
 def _replaced(text: str, kinds: tuple[type, ...], change: Callable[[Any], Any]) -> str:
     """The JSON object in `text` with its first value of these types changed; any other text is changed as a whole."""
     try:

@@ -219,7 +219,7 @@ def test_what_may_be_paid_for_is_given_up_only_where_it_is_absent_refused_or_its
             assert isinstance(seen, allowed[step.why])
             if step.why is GivenUp.ABSENT:
                 assert now >= START + rules.absent_after
-                assert step.discard_input == (rules.stages_input and facts.input_ref is not None)
+                assert step.discard_input == (rules.capabilities.stages_input and facts.input_ref is not None)
 
 
 def test_the_table_reads_no_clock_file_or_environment() -> None:

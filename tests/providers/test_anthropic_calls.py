@@ -311,6 +311,6 @@ def test_a_cut_download_is_never_taken_for_a_whole_one(tmp_path: Path) -> None:
 
 
 def test_the_adapter_declares_what_the_documentation_says() -> None:
-    assert (CAPABILITIES.can_forestall, CAPABILITIES.can_prove_absence) == (False, False)
+    assert (CAPABILITIES.stages_input, CAPABILITIES.can_prove_absence) == (False, False)
     assert (CAPABILITIES.most_requests, CAPABILITIES.most_bytes) == (100_000, 255_999_000)
     assert ADAPTER.token_factor("claude-opus-5") == 1.6

@@ -261,7 +261,7 @@ def test_a_batch_that_does_not_exist_may_still_appear(provider):
 
 
 def test_a_discarded_input_can_be_discarded_again_and_makes_a_late_create_fail(provider, practice, tmp_path):
-    can(provider, needs=provider.transport.capabilities.can_forestall)
+    can(provider, needs=provider.transport.capabilities.stages_input)
     ref = staged(provider, tmp_path, {record(1): "one"})
     provider.transport.discard_input(ref)
     provider.transport.discard_input(ref)

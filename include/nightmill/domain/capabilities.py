@@ -81,8 +81,9 @@ class Capabilities:
     pinned_scopes: tuple[str, ...] = ()
 
     @property
-    def can_forestall(self) -> bool:
-        """Whether discarding the staged input makes a create call fail that is still on its way."""
+    def stages_input(self) -> bool:
+        """Whether the requests are brought to the provider before the create call. Discarding them makes a create call
+        fail that is still on its way."""
         return self.input is not Input.INLINE
 
     @property

@@ -113,7 +113,7 @@ def _may_send(facts: Facts, rules: Rules, now: datetime) -> Step:
         case Broken(cause=cause, remedy=remedy):
             return breaker_open(facts, cause, remedy)
         case MaySend():
-            return StageInput() if rules.stages_input and facts.input_ref is None else Create()
+            return StageInput() if rules.capabilities.stages_input and facts.input_ref is None else Create()
         case _:
             assert_never(rules.sending)
 
@@ -156,7 +156,7 @@ def _not_found(facts: Facts, seen: Absent | Unclear, rules: Rules, now: datetime
         return Create(again=True)
     if isinstance(seen, Absent):
         if now >= quiet_until:
-            return GiveUp(GivenUp.ABSENT, discard_input=rules.stages_input and facts.input_ref is not None)
+            return GiveUp(GivenUp.ABSENT, discard_input=rules.capabilities.stages_input and facts.input_ref is not None)
         return until(WaitsFor.CREATE_SEEN, now, rules.poll_interval, quiet_until)
     if seen.candidates:
         ask_at = rules.window_end(facts) + rules.slack  # it has ended by then, and the ids in its results tell

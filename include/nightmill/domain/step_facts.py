@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from nightmill.domain.capabilities import Capabilities, Input
+from nightmill.domain.capabilities import Capabilities
 from nightmill.domain.deadlines import NO_WINDOW, SLACK
 from nightmill.domain.limits import Dimensions, Limit
 from nightmill.domain.snapshots import Absent, Snapshot, Stopped, Unclear
@@ -213,8 +213,3 @@ class Rules:
     def kept_until(self, facts: Facts) -> datetime:
         """How long what a cancelled batch left at the provider is followed."""
         return facts.results_until or facts.since + self.followed
-
-    @property
-    def stages_input(self) -> bool:
-        """Whether the requests are brought to the provider before the create call."""
-        return self.capabilities.input is not Input.INLINE

@@ -221,14 +221,6 @@ def _keep_for_reuse(conn: Connection, values: dict[str, Any]) -> int:
     return conn.execute(sql.text("result/store_revisions"), values).rowcount
 
 
-def _scope(batch: ProviderBatch) -> dict[str, Any]:
-    return {
-        "batch_id": batch.batch_id,
-        "provider_batch_id": batch.provider_batch_id,
-        "ordinals": batch.ordinals,
-    }
-
-
 def _row(arrival: Arrival) -> tuple[Any, ...]:
     failure = arrival.failure
     return (

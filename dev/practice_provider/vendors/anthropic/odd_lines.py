@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from dev.practice_provider.odd_answers import TEXT_KINDS, Odd, odd_text
+from dev.practice_provider.odd_answers import TEXT_KINDS, Odd, odd_bytes, odd_text
 from dev.practice_provider.refusal import Refusal
 from dev.practice_provider.vendors.anthropic.bodies import (
     THOUGHT,
@@ -64,14 +64,6 @@ def odd_lines(odd: Odd, custom_id: str, message: Message, request_id: str) -> li
             return [errored, line]
         case Odd.UNKNOWN_RESULT:
             return [result_line(custom_id, {"type": "suspended", "message": message})]
-        case Odd.HALF_LINE:
-            return [line[: len(line) // 2] + b"\n"]
-        case Odd.CRLF:
-            return [line[:-1] + b"\r\n"]
-        case Odd.BLANK_LINE:
-            return [line, b"\n"]
-        case Odd.BOM:
-            return [b"\xef\xbb\xbf" + line]
         case _:
             return _with_odd_body(odd, custom_id, message, line)
 
@@ -97,7 +89,7 @@ def _with_odd_body(odd: Odd, custom_id: str, message: Message, line: bytes) -> l
         case Odd.CACHED_USAGE:
             return [succeeded_line(custom_id, {**message, "usage": _cached_usage(usage)})]
         case _:
-            return [line]
+            return odd_bytes(odd, line)
 
 
 def _with_odd_content(odd: Odd, message: Message) -> Message:

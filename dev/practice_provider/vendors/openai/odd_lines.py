@@ -6,7 +6,7 @@ import json
 from copy import deepcopy
 from typing import Any
 
-from dev.practice_provider.odd_answers import TEXT_KINDS, Odd, odd_text
+from dev.practice_provider.odd_answers import TEXT_KINDS, Odd, odd_bytes, odd_text
 from dev.practice_provider.vendors.openai.result_lines import response_line, unanswered_line
 
 ODD_KINDS = frozenset(Odd) - {Odd.SPLIT_TEXT, Odd.UNKNOWN_BLOCK, Odd.UNKNOWN_RESULT, Odd.PAUSED}
@@ -47,22 +47,7 @@ def odd_lines(odd: Odd, request_id: str, custom_id: str, body: dict[str, Any]) -
         case Odd.STATUS_ZERO:
             return [], [response_line("", custom_id, 0, {})]
         case _:
-            return _odd_bytes(odd, line), []
-
-
-def _odd_bytes(odd: Odd, line: bytes) -> list[bytes]:
-    """The line as a careless program writes it."""
-    match odd:
-        case Odd.HALF_LINE:
-            return [line[: len(line) // 2] + b"\n"]
-        case Odd.CRLF:
-            return [line[:-1] + b"\r\n"]
-        case Odd.BLANK_LINE:
-            return [line, b"\n"]
-        case Odd.BOM:
-            return [b"\xef\xbb\xbf" + line]
-        case _:
-            return [line]
+            return odd_bytes(odd, line), []
 
 
 def _odd_body(odd: Odd, body: dict[str, Any]) -> dict[str, Any] | str | None:

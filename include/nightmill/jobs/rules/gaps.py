@@ -16,7 +16,6 @@ from nightmill.domain.wording import pluralised
 from nightmill.jobs.settings.gap_settings import GapRule, Gaps, Show
 
 Facts = dict[str, Any]
-NO_GAPS = frozenset({"accepted", "reused", "excluded"})  # the other buckets hold gaps
 _MOST_LINES = 10  # of them that are told
 MOST_TOLD = 100  # kinds of gaps that are recorded one by one
 

@@ -8,8 +8,9 @@ import msgspec
 import orjson
 
 from nightmill.providers.answers import Reply, Unreadable
+from nightmill.providers.careful_lines import unwrap_carefully
 from nightmill.providers.dialects.careful_replies import PROTOCOL_ERROR
-from nightmill.providers.dialects.mended_json import finite, mended
+from nightmill.providers.dialects.mended_json import finite
 
 ID_KEY = "custom_id"
 _NOTHING = msgspec.Raw(b"null")
@@ -56,25 +57,11 @@ def unwrap(line: bytes) -> tuple[str, Reply] | Unreadable:
     try:
         documented = _read_documented(line)
     except (ValueError, RecursionError):
-        return _unwrap_carefully(line)
+        return unwrap_carefully(line, _read_line, _parts)
     return documented.custom_id, Reply(documented.result.message, 200)
 
 
-def _unwrap_carefully(line: bytes) -> tuple[str, Reply] | Unreadable:
-    try:
-        try:
-            return _parts(_read_line(line), sanitised=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return _parts(_read_line(mended(line)), sanitised=True)
-    except msgspec.ValidationError:
-        return Unreadable("not a result object with a custom_id")
-    except RecursionError:
-        return Unreadable("nested too deeply")
-    except ValueError:
-        return Unreadable("not JSON")
-
-
-def _parts(line: _Line, *, sanitised: bool) -> tuple[str, Reply]:
+def _parts(line: _Line, sanitised: bool) -> tuple[str, Reply]:
     """A type that nobody knows is never taken for an answer: its request is asked again."""
     result = line.result or _Result()
     errors = [one for one in (result.error, line.error) if one is not None]

@@ -9,7 +9,8 @@ import orjson
 
 from nightmill.domain.error_words import status_in
 from nightmill.providers.answers import Reply, Unreadable
-from nightmill.providers.dialects.mended_json import finite, mended
+from nightmill.providers.careful_lines import unwrap_carefully
+from nightmill.providers.dialects.mended_json import finite
 
 ID_KEY = "custom_id"
 _NOTHING = msgspec.Raw(b"null")
@@ -61,25 +62,11 @@ def unwrap(line: bytes) -> tuple[str, Reply] | Unreadable:
     try:
         documented = _read_documented(line)
     except (ValueError, RecursionError):
-        return _unwrap_carefully(line)
+        return unwrap_carefully(line, _read_line, _parts)
     return documented.custom_id, Reply(documented.response.body, 200)
 
 
-def _unwrap_carefully(line: bytes) -> tuple[str, Reply] | Unreadable:
-    try:
-        try:
-            return _parts(_read_line(line), sanitised=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return _parts(_read_line(mended(line)), sanitised=True)
-    except msgspec.ValidationError:
-        return Unreadable("not a result object with a custom_id")
-    except RecursionError:
-        return Unreadable("nested too deeply")
-    except ValueError:
-        return Unreadable("not JSON")
-
-
-def _parts(line: _Line, *, sanitised: bool) -> tuple[str, Reply]:
+def _parts(line: _Line, sanitised: bool) -> tuple[str, Reply]:
     response = line.response or _Response()
     errors = [one for one in (line.error, response.error) if one is not None]
     return line.custom_id, Reply(response.body, status_in(response.status_code), errors, sanitised)
