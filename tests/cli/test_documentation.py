@@ -21,7 +21,7 @@ from nightmill.jobs.prompt import limits
 from nightmill.jobs.prompt.messages import MOST_MESSAGES
 from nightmill.jobs.settings.gate_settings import MOST_EXPECTATIONS
 
-PAGES = sorted([REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *REPOSITORY.glob("docs/**/*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 OPERATIONS = REPOSITORY / "docs" / "guides" / "operations.md"
 
 
@@ -51,6 +51,17 @@ def test_every_relative_link_of_a_page_leads_to_a_file_and_a_heading(page: Path)
         assert REPOSITORY in target.parents or target == REPOSITORY, f"{link} leads out of the repository"
         if anchor and target.suffix == ".md":
             assert anchor in anchors(target), f"{page.name} links to {link}"
+
+
+def test_every_page_that_code_or_a_page_names_by_its_path_exists() -> None:
+    code = [path for room in ("include", "dev", "plugins", "dags") for path in REPOSITORY.glob(f"{room}/**/*.py")]
+    named = {
+        (str(path.relative_to(REPOSITORY)), page)
+        for path in (*PAGES, *code)
+        for page in re.findall(r"(?<![\w/.])docs/[\w/.-]+?\.(?:md|json)\b", path.read_text("utf-8"))
+    }
+    assert len(named) > 20
+    assert {(path, page) for path, page in named if not (REPOSITORY / page).exists()} == set()
 
 
 def test_every_stage_of_the_picture_can_be_clicked_and_stands_in_the_table() -> None:

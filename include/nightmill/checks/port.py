@@ -37,7 +37,7 @@ class Severity(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Code:
     """What a check can find. `word` is for machines (lower case and `_`) and stays the same for ever; `meaning` is for
-    docs/failures.md. `action` is what happens to the item where it is not what the class says: GIVE_UP asks no model
+    docs/reference/failures.md. `action` overrules what the class says happens to the item: GIVE_UP asks no model
     again, ASK puts an answer in review, EXCLUDE leaves an input out without a dead letter."""
 
     word: str

@@ -1,4 +1,4 @@
-"""Asks who may cancel or replay a job's batch where Airflow knows it: in the API server. See docs/trust.md."""
+"""Asks in the API server who may cancel or replay a job's batch. See docs/explanation/trust.md."""
 
 from airflow.plugins_manager import AirflowPlugin
 

@@ -1,4 +1,4 @@
-"""Adds the console to Airflow's API server: the pages that links of nightmill's tasks open. See docs/operations.md."""
+"""Adds the console, the pages that links of nightmill's tasks open. See docs/guides/operations.md."""
 
 from airflow.plugins_manager import AirflowPlugin
 

@@ -1,4 +1,4 @@
-"""Makes marking a run as failed a cancel request. See docs/operations.md."""
+"""Makes marking a run as failed a cancel request. See docs/guides/operations.md."""
 
 from airflow.plugins_manager import AirflowPlugin
 
